@@ -1,0 +1,11 @@
+/* quench.h — the whole stable API of libquench. Start with the header of the part you need:
+ * status.h (errors, memory, callbacks), dtype.h (tensor types), isa.h (instruction sets). */
+#ifndef QUENCH_H
+#define QUENCH_H
+
+#include "quench/dtype.h"
+#include "quench/isa.h"
+#include "quench/status.h"
+#include "quench/version.h"
+
+#endif

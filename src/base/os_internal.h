@@ -1,0 +1,108 @@
+/* os_internal.h — the portable face of the operating system: files, maps, atomic replacement,
+ * time, random seed. os_*.c implement it; no other file of the tree names a system call.
+ *
+ * Every function that can fail names the path in the error. Offsets and sizes are int64_t. */
+#ifndef QNI_OS_INTERNAL_H
+#define QNI_OS_INTERNAL_H
+
+#include "base/memory_internal.h"
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+typedef struct qni_file {
+    int fd;        /* -1: not open */
+    int64_t n_bytes; /* size when it was opened for reading */
+    char path[512]; /* escaped, for messages */
+} qni_file;
+#define QNI_FILE_CLOSED {-1, 0, ""}
+
+/* A regular file for reading; a directory or other thing is QN_ERR_IS_DIR. */
+QN_NODISCARD qn_status qni_file_open(const char *path, qni_file *out_file, qn_error *err);
+void qni_file_close(qni_file *file);
+/* All n_bytes at the offset, through EINTR and short counts. A file that ends before is
+ * QN_ERR_FILE_CHANGED if it was long enough when opened, else QN_ERR_END_OF_STREAM.
+ * Any thread. */
+QN_NODISCARD qn_status qni_file_pread(const qni_file *file, void *out, size_t n_bytes,
+                                      int64_t offset, qn_error *err);
+/* The next bytes of a stream (pipe, stdin): up to n_bytes, 0 in *out_n_read at its end. */
+QN_NODISCARD qn_status qni_file_read_some(const qni_file *file, void *out, size_t n_bytes,
+                                          size_t *out_n_read, qn_error *err);
+QN_NODISCARD qn_status qni_file_pwrite(const qni_file *file, const void *bytes, size_t n_bytes,
+                                       int64_t offset, qn_error *err);
+/* The whole file in memory; refused above n_max bytes. Free with qni_free(allocator, , n_bytes). */
+QN_NODISCARD qn_status qni_file_read_all(const char *path, const qn_allocator *allocator,
+                                         int64_t n_max, uint8_t **out_bytes, int64_t *out_n_bytes,
+                                         qn_error *err);
+/* True if both paths name one existing file, through any link or spelling. False if one does not
+ * exist. */
+bool qni_file_is_same(const char *path_a, const char *path_b);
+/* True if something exists under this path. */
+bool qni_file_exists(const char *path);
+/* Free bytes for this user on the file system that holds the folder of `path`; -1 if unknown. */
+int64_t qni_file_free_space(const char *path);
+/* Copy verbatim inside the kernel where it can; *out_n_done may be less than n_bytes (even 0): the
+ * caller goes on with pread and pwrite. */
+QN_NODISCARD qn_status qni_file_copy_range(const qni_file *from, int64_t from_offset,
+                                           const qni_file *to, int64_t to_offset, int64_t n_bytes,
+                                           int64_t *out_n_done, qn_error *err);
+/* Page-cache hints; failures are ignored. Which pages of a range are in the cache: one byte a page
+ * in `out_resident` (bit 0), false if that cannot be known. */
+void qni_file_will_need(const qni_file *file, int64_t offset, int64_t n_bytes);
+void qni_file_drop_cache(const qni_file *file, int64_t offset, int64_t n_bytes);
+/* Start writing dirty pages of the range out, and wait if `wait` is set. Failures are ignored. */
+void qni_file_write_back(const qni_file *file, int64_t offset, int64_t n_bytes, bool wait);
+
+/* --- maps ------------------------------------------------------------------------------------- */
+
+typedef struct qni_map {
+    const uint8_t *bytes; /* NULL for an empty file */
+    int64_t n_bytes;
+} qni_map;
+/* Map read-only and private; the descriptor is closed before it returns. */
+QN_NODISCARD qn_status qni_map_open(const char *path, qni_map *out_map, qn_error *err);
+void qni_map_close(qni_map *map);
+/* Advice on mapped pages that lie wholly or partly in the range; failures are ignored. */
+void qni_map_prefetch(const void *bytes, int64_t n_bytes);
+void qni_map_release(const void *bytes, int64_t n_bytes); /* only pages wholly inside */
+int64_t qni_page_bytes(void);
+
+/* --- atomic replacement ------------------------------------------------------------------------ */
+
+/* An output under a temporary name in the destination's folder. Begin, pwrite, then commit (fsync
+ * the file, rename over the destination, fsync the folder) or abort (remove). A process that is
+ * killed leaves the destination as it was. */
+typedef struct qni_output {
+    qni_file file;
+    char *final_path; /* NULL: nothing open */
+    char *temp_path;
+    const qn_allocator *allocator;
+    bool is_synced;
+} qni_output;
+#define QNI_OUTPUT_CLOSED {QNI_FILE_CLOSED, NULL, NULL, NULL, false}
+QN_NODISCARD qn_status qni_output_begin(const char *final_path, const qn_allocator *allocator,
+                                        qni_output *out_output, qn_error *err);
+/* The same under a given temporary name, which is opened as it is when it exists (resume). */
+QN_NODISCARD qn_status qni_output_resume(const char *final_path, const char *temp_path,
+                                         const qn_allocator *allocator, qni_output *out_output,
+                                         bool *out_existed, qn_error *err);
+/* Reserve n_bytes on disk where the file system can, and set the length. */
+QN_NODISCARD qn_status qni_output_preallocate(qni_output *output, int64_t n_bytes, qn_error *err);
+/* fsync the data only: the step before the renames when several outputs are committed together. */
+QN_NODISCARD qn_status qni_output_sync(qni_output *output, qn_error *err);
+QN_NODISCARD qn_status qni_output_commit(qni_output *output, qn_error *err);
+void qni_output_abort(qni_output *output);
+/* Close it and leave the temporary file where it is (for a later resume). */
+void qni_output_keep(qni_output *output);
+/* Remove a file; one that is not there is no error. */
+QN_NODISCARD qn_status qni_file_remove(const char *path, qn_error *err);
+QN_NODISCARD qn_status qni_folder_sync(const char *path_inside, qn_error *err);
+
+/* --- the rest ---------------------------------------------------------------------------------- */
+
+uint64_t qni_random_seed(void);
+double qni_clock_seconds(void);     /* monotonic */
+double qni_thread_cpu_seconds(void); /* of the calling thread */
+int64_t qni_peak_resident_bytes(void); /* of the process; -1 if unknown */
+int qni_cpu_count(void);            /* processors this process may run on, >= 1 */
+
+#endif
