@@ -5,6 +5,7 @@
 
 #include "quench/dtype.h"
 #include "quench/isa.h"
+#include "quench/model.h"
 #include "quench/status.h"
 #include "quench/version.h"
 
