@@ -4,6 +4,7 @@
 #define QNI_DTYPE_H
 
 #include "base/base.h"
+#include "dtype/blocks_internal.h"
 #include "quench/dtype.h"
 
 /* Everything the table says about one type. */

@@ -1,0 +1,97 @@
+/* kernels/kernels.h — pure functions on blocks: encode, decode, and what later joins them.
+ *
+ * A kernel allocates nothing, starts nothing, reports no error and never decides whether it may
+ * run. kernels.def lists all of them; its rows make the prototypes below, the dispatch table, the
+ * tests in tests/kernels and the answer of qn_kernel_at(). The scalar kernel of a format is the
+ * referee: every faster one gives its bytes.
+ *
+ * To add a kernel: write it in scalar/, x86/ or arm/ (the file's suffix names the instruction set),
+ * add its row to kernels.def and its file to CMakeLists.txt. To add an operation: its function
+ * type and QNI_PROTO_ macro here, its row in operations.def. Start reading at scalar/q8_0.c. */
+#ifndef QNI_KERNELS_H
+#define QNI_KERNELS_H
+
+#include "base/base.h"
+#include "dtype/dtype.h"
+#include "kernels/float_internal.h"
+
+/* --- kinds of kernels --------------------------------------------------------------------------
+ */
+
+/* What an encoder met; the worst of all blocks is returned. Bytes are written in every case. */
+typedef enum qni_encode_result {
+    QNI_ENCODE_OK = 0,
+    QNI_ENCODE_OVERFLOW = 1, /* a stored scale (or f16, bf16 value) is not finite: row validation
+                                would refuse the block */
+    QNI_ENCODE_ABORT = 2     /* the reference would abort the process; the bytes mean nothing */
+} qni_encode_result;
+
+struct qni_lattice; /* search tables of one lattice type; see qni_lattice_build() */
+
+/* n_rows consecutive rows of row_len floats -> consecutive rows of blocks. row_len is a whole
+ * number of blocks. weights: row_len importance weights shared by all rows, or NULL. tables: of the
+ * type, for lattice types; else NULL. */
+typedef qni_encode_result (*qni_encode_fn)(const float *x, int64_t n_rows, int64_t row_len,
+                                           const float *weights, const struct qni_lattice *tables,
+                                           void *out);
+#define QNI_PROTO_encode(symbol)                                              \
+    qni_encode_result symbol(const float *x, int64_t n_rows, int64_t row_len, \
+                             const float *weights, const struct qni_lattice *tables, void *out)
+
+/* n_blocks consecutive blocks -> floats. */
+typedef void (*qni_decode_fn)(const void *blocks, int64_t n_blocks, float *out);
+#define QNI_PROTO_decode(symbol) void symbol(const void *blocks, int64_t n_blocks, float *out)
+
+#define QN_KERNEL(operation, dtype, isa, symbol) QNI_PROTO_##operation(symbol);
+#include "kernels/kernels.def"
+#undef QN_KERNEL
+
+/* --- dispatch ----------------------------------------------------------------------------------
+ */
+
+typedef enum qni_operation {
+#define QN_OPERATION(name, type) QNI_OP_##name,
+#include "kernels/operations.def"
+#undef QN_OPERATION
+    QNI_N_OPERATIONS
+} qni_operation;
+
+typedef union qni_kernel {
+#define QN_OPERATION(name, type) type name;
+#include "kernels/operations.def"
+#undef QN_OPERATION
+    void (*any)(void);
+} qni_kernel;
+
+/* qni_kernel_encode(dtype, isa), qni_kernel_decode(dtype, isa), ...: the best kernel that this
+ * machine can run and that is not above `isa` (QN_ISA_BEST: no limit); NULL if there is none. */
+#define QN_OPERATION(name, type) type qni_kernel_##name(qn_dtype dtype, qn_isa isa);
+#include "kernels/operations.def"
+#undef QN_OPERATION
+
+/* One row of kernels.def, for lists and tests. */
+typedef struct qni_kernel_row {
+    qni_operation operation;
+    const char *operation_name;
+    qn_dtype dtype;
+    qn_isa isa;
+    const char *symbol;
+    qni_kernel kernel;
+} qni_kernel_row;
+
+/* Row number `index` from 0; NULL past the last one. Only rows of this architecture. */
+const qni_kernel_row *qni_kernel_row_at(int index);
+
+/* --- search tables of the lattice types (iq1_*, iq2_*, iq3_*) -----------------------------------
+ */
+
+/* Bytes of memory that the search tables of a type take; 0: the type needs none. Types may share
+ * one table: qni_lattice_owner() names the type whose table it is (iq1_m -> iq1_s). */
+size_t qni_lattice_bytes(qn_dtype dtype);
+qn_dtype qni_lattice_owner(qn_dtype dtype);
+
+/* Fill `memory` (qni_lattice_bytes() bytes, aligned for any type) with the tables: a pure function,
+ * tens of milliseconds. The result lies in `memory` and is only read from then on. */
+const struct qni_lattice *qni_lattice_build(qn_dtype dtype, void *memory);
+
+#endif

@@ -1,0 +1,45 @@
+/* search_internal.h — the searches for a scale that several formats share.
+ *
+ * Each takes n values and gives n integer levels and a scale. The order of every operation is part
+ * of the contract: files must come out equal to the last bit. Where a search runs candidates that
+ * do not depend on each other, the text says so; that is what a vector kernel may spread over
+ * lanes. */
+#ifndef QNI_SEARCH_INTERNAL_H
+#define QNI_SEARCH_INTERNAL_H
+
+#include "kernels/numeric_internal.h"
+
+/* No sub-block is longer. */
+#define QNI_SEARCH_MAX 32
+
+/* Below this a block counts as all zeros. */
+#define QNI_TINY 1e-15f
+
+/* Symmetric: x ~ scale * (level - m), levels 0..2m-1. w == NULL weighs with x * x.
+ * Candidates are independent but for the running best; ties keep the earlier one. */
+float qni_search_symmetric(int n, int m, const float *x, const float *w, uint8_t *levels);
+
+/* Symmetric without importance for q3_K: a start as above, then up to five passes that move one
+ * level at a time. Serial in i. */
+float qni_search_greedy(int n, int m, const float *x, uint8_t *levels);
+
+/* What differs between the users of the affine search. */
+typedef struct qni_affine_params {
+    int n;       /* values */
+    int m;       /* highest level */
+    float first; /* of the candidates: (first + step * k + m) / (hi - lo) */
+    float step;
+    int n_steps;       /* candidates k = 0..n_steps */
+    bool use_absolute; /* absolute instead of squared error */
+} qni_affine_params;
+
+/* Affine: x ~ scale * level - *out_offset, levels 0..m, offset >= 0. Candidates are NOT
+ * independent: an accepted one moves the minimum that all later ones start from. */
+float qni_search_affine(const qni_affine_params *params, const float *x, const float *w,
+                        uint8_t *levels, float *out_offset);
+
+/* Non-negative values without an offset: x ~ scale * level. A level above m or below 0 wraps in 8
+ * bits as the reference's does. */
+float qni_search_positive(int n, int m, const float *x, const float *w, uint8_t *levels);
+
+#endif
