@@ -67,15 +67,15 @@ typedef enum qn_weights_use {
 /** One tensor's entry in a table of contents: plain values. `ne[0]` is the fastest-varying
  * dimension, always; entries from n_dims on are 1. */
 typedef struct qn_tensor_info {
-    const char *name;  /* n_name bytes and a NUL after them; any bytes; borrowed */
-    int64_t n_name;    /* length of the name in bytes */
+    const char *name; /* n_name bytes and a NUL after them; any bytes; borrowed */
+    int64_t n_name;   /* length of the name in bytes */
     qn_dtype dtype;
-    int32_t n_dims;    /* 0..QN_MAX_DIMS, as stored */
+    int32_t n_dims; /* 0..QN_MAX_DIMS, as stored */
     int64_t ne[QN_MAX_DIMS];
-    int64_t n_bytes;   /* bytes of data, padding not counted */
+    int64_t n_bytes;     /* bytes of data, padding not counted */
     int64_t file_offset; /* first data byte in its file, or -1 */
-    int32_t shard;     /* which file of a split model, from 0 */
-    const void *data;  /* the data bytes if they are in memory or mapped, else NULL; borrowed */
+    int32_t shard;       /* which file of a split model, from 0 */
+    const void *data;    /* the data bytes if they are in memory or mapped, else NULL; borrowed */
 } qn_tensor_info;
 
 /** True for an id that files may use; false for removed, unassigned and out-of-range ids.

@@ -13,16 +13,16 @@ extern "C" {
 
 /** Instruction-set levels. Within one architecture a higher value includes the lower ones. */
 typedef enum qn_isa {
-    QN_ISA_BEST = 0,         /* the best that this CPU has: the default everywhere */
-    QN_ISA_SCALAR = 1,       /* portable C: the referee */
-    QN_ISA_AVX2 = 10,        /* AVX2, FMA, F16C, BMI2 */
-    QN_ISA_AVX_VNNI = 11,    /* and AVX-VNNI */
-    QN_ISA_AVX512 = 12,      /* AVX-512 F, BW, DQ, VL and AVX2 */
-    QN_ISA_AVX512_VNNI = 13, /* and AVX-512 VNNI, VBMI */
-    QN_ISA_AVX512_BF16 = 14, /* and AVX-512 BF16 */
-    QN_ISA_NEON = 20,        /* AArch64 Advanced SIMD */
-    QN_ISA_NEON_DOTPROD = 21,/* and the dot-product instructions */
-    QN_ISA_NEON_I8MM = 22    /* and the int8 matrix instructions */
+    QN_ISA_BEST = 0,          /* the best that this CPU has: the default everywhere */
+    QN_ISA_SCALAR = 1,        /* portable C: the referee */
+    QN_ISA_AVX2 = 10,         /* AVX2, FMA, F16C, BMI2 */
+    QN_ISA_AVX_VNNI = 11,     /* and AVX-VNNI */
+    QN_ISA_AVX512 = 12,       /* AVX-512 F, BW, DQ, VL and AVX2 */
+    QN_ISA_AVX512_VNNI = 13,  /* and AVX-512 VNNI, VBMI */
+    QN_ISA_AVX512_BF16 = 14,  /* and AVX-512 BF16 */
+    QN_ISA_NEON = 20,         /* AArch64 Advanced SIMD */
+    QN_ISA_NEON_DOTPROD = 21, /* and the dot-product instructions */
+    QN_ISA_NEON_I8MM = 22     /* and the int8 matrix instructions */
 } qn_isa;
 
 /** The level with this name ("avx2", "avx512_vnni", ...), "best" included.

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define QN_API     __attribute__((visibility("default")))
+#define QN_API       __attribute__((visibility("default")))
 #define QN_NODISCARD __attribute__((warn_unused_result))
 #else
 #define QN_API
@@ -143,7 +143,10 @@ typedef struct qn_error {
 } qn_error;
 
 /* A qn_error before use. */
-#define QN_ERROR_INIT {QN_OK, 0, -1, -1, "", ""}
+#define QN_ERROR_INIT            \
+    {                            \
+        QN_OK, 0, -1, -1, "", "" \
+    }
 
 /** The seed's name of a status without the QN_ERR_ prefix, in its spelling ("InvalidTensorInfo").
  * Never NULL; "Unknown" for a value that is none. Static storage. Threads: any thread. */

@@ -4,7 +4,7 @@
 
 #if defined(__GNUC__)
 #pragma GCC poison strcpy strcat sprintf vsprintf gets strtok atoi atol atoll atof
-#pragma GCC poison gmtime localtime ctime asctime setlocale alloca mktemp tmpnam rand srand
+#pragma GCC poison gmtime localtime ctime asctime setlocale mktemp tmpnam rand srand
 #endif
 
 #endif

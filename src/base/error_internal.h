@@ -43,35 +43,35 @@ const char *qni_escape_name(const char *bytes, int64_t n_bytes, qni_name_text *o
 /* The general form of it: escape into `out` of `n_out` bytes (>= 8). */
 const char *qni_escape(const char *bytes, int64_t n_bytes, char *out, size_t n_out);
 
-#define QN_CHECK(cond, err, status, offset, ...)                                                   \
-    do {                                                                                           \
-        if (QNI_UNLIKELY(!(cond))) {                                                               \
-            return qni_fail((err), (status), (offset), __VA_ARGS__);                               \
-        }                                                                                          \
+#define QN_CHECK(cond, err, status, offset, ...)                     \
+    do {                                                             \
+        if (QNI_UNLIKELY(!(cond))) {                                 \
+            return qni_fail((err), (status), (offset), __VA_ARGS__); \
+        }                                                            \
     } while (0)
 
-#define QN_TRY(expr)                                                                               \
-    do {                                                                                           \
-        const qn_status qni_try_status = (expr);                                                   \
-        if (QNI_UNLIKELY(qni_try_status != QN_OK)) {                                               \
-            return qni_try_status;                                                                 \
-        }                                                                                          \
+#define QN_TRY(expr)                                 \
+    do {                                             \
+        const qn_status qni_try_status = (expr);     \
+        if (QNI_UNLIKELY(qni_try_status != QN_OK)) { \
+            return qni_try_status;                   \
+        }                                            \
     } while (0)
 
-#define QN_CHECK_GOTO(cond, err, status, offset, ...)                                              \
-    do {                                                                                           \
-        if (QNI_UNLIKELY(!(cond))) {                                                               \
-            st = qni_fail((err), (status), (offset), __VA_ARGS__);                                 \
-            goto done;                                                                             \
-        }                                                                                          \
+#define QN_CHECK_GOTO(cond, err, status, offset, ...)              \
+    do {                                                           \
+        if (QNI_UNLIKELY(!(cond))) {                               \
+            st = qni_fail((err), (status), (offset), __VA_ARGS__); \
+            goto done;                                             \
+        }                                                          \
     } while (0)
 
-#define QN_TRY_GOTO(expr)                                                                          \
-    do {                                                                                           \
-        st = (expr);                                                                               \
-        if (QNI_UNLIKELY(st != QN_OK)) {                                                           \
-            goto done;                                                                             \
-        }                                                                                          \
+#define QN_TRY_GOTO(expr)                \
+    do {                                 \
+        st = (expr);                     \
+        if (QNI_UNLIKELY(st != QN_OK)) { \
+            goto done;                   \
+        }                                \
     } while (0)
 
 #endif

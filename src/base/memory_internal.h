@@ -13,7 +13,8 @@ void *qni_alloc_aligned(const qn_allocator *allocator, size_t n_bytes, size_t al
 void *qni_alloc_array(const qn_allocator *allocator, int64_t n, size_t elem_bytes);
 void qni_free(const qn_allocator *allocator, void *ptr, size_t n_bytes);
 void qni_free_aligned(const qn_allocator *allocator, void *ptr, size_t n_bytes, size_t alignment);
-/* Grow or shrink; the first min(old, new) bytes stay. NULL: no memory, the old block still yours. */
+/* Grow or shrink; the first min(old, new) bytes stay. NULL: no memory, the old block still yours.
+ */
 void *qni_realloc(const qn_allocator *allocator, void *ptr, size_t n_old, size_t n_new);
 
 /* Many small things that die together. Zero-initialise `allocator` and use. */

@@ -10,11 +10,14 @@
 /* --- files ------------------------------------------------------------------------------------ */
 
 typedef struct qni_file {
-    int fd;        /* -1: not open */
+    int fd;          /* -1: not open */
     int64_t n_bytes; /* size when it was opened for reading */
-    char path[512]; /* escaped, for messages */
+    char path[512];  /* escaped, for messages */
 } qni_file;
-#define QNI_FILE_CLOSED {-1, 0, ""}
+#define QNI_FILE_CLOSED \
+    {                   \
+        -1, 0, ""       \
+    }
 
 /* A regular file for reading; a directory or other thing is QN_ERR_IS_DIR. */
 QN_NODISCARD qn_status qni_file_open(const char *path, qni_file *out_file, qn_error *err);
@@ -66,7 +69,8 @@ void qni_map_prefetch(const void *bytes, int64_t n_bytes);
 void qni_map_release(const void *bytes, int64_t n_bytes); /* only pages wholly inside */
 int64_t qni_page_bytes(void);
 
-/* --- atomic replacement ------------------------------------------------------------------------ */
+/* --- atomic replacement ------------------------------------------------------------------------
+ */
 
 /* An output under a temporary name in the destination's folder. Begin, pwrite, then commit (fsync
  * the file, rename over the destination, fsync the folder) or abort (remove). A process that is
@@ -78,7 +82,10 @@ typedef struct qni_output {
     const qn_allocator *allocator;
     bool is_synced;
 } qni_output;
-#define QNI_OUTPUT_CLOSED {QNI_FILE_CLOSED, NULL, NULL, NULL, false}
+#define QNI_OUTPUT_CLOSED                        \
+    {                                            \
+        QNI_FILE_CLOSED, NULL, NULL, NULL, false \
+    }
 QN_NODISCARD qn_status qni_output_begin(const char *final_path, const qn_allocator *allocator,
                                         qni_output *out_output, qn_error *err);
 /* The same under a given temporary name, which is opened as it is when it exists (resume). */
@@ -97,12 +104,18 @@ void qni_output_keep(qni_output *output);
 QN_NODISCARD qn_status qni_file_remove(const char *path, qn_error *err);
 QN_NODISCARD qn_status qni_folder_sync(const char *path_inside, qn_error *err);
 
-/* --- the rest ---------------------------------------------------------------------------------- */
+/* --- the rest ----------------------------------------------------------------------------------
+ */
 
 uint64_t qni_random_seed(void);
-double qni_clock_seconds(void);     /* monotonic */
-double qni_thread_cpu_seconds(void); /* of the calling thread */
+double qni_clock_seconds(void);        /* monotonic */
+double qni_thread_cpu_seconds(void);   /* of the calling thread */
 int64_t qni_peak_resident_bytes(void); /* of the process; -1 if unknown */
-int qni_cpu_count(void);            /* processors this process may run on, >= 1 */
+int qni_cpu_count(void);               /* processors this process may run on, >= 1 */
+/* The text of an errno value, thread-safe. */
+void qni_errno_text(int sys_errno, char *out, size_t n_out);
+#if defined(__aarch64__)
+void qni_arm_features(bool *out_has_dotprod, bool *out_has_i8mm);
+#endif
 
 #endif

@@ -1,9 +1,9 @@
 /* dtype.c — look-ups in dtypes.def and sizes computed from it. */
 #include "dtype/dtype.h"
 
-#define QN_DTYPE_ROW(id, sym, name_, elems, bytes, quantized, weights_, partner_)                  \
+#define QN_DTYPE_ROW(id, sym, name_, elems, bytes, quantized, weights_, partner_) \
     [id] = {name_, elems, bytes, quantized, false, QN_WEIGHTS_##weights_, QN_DTYPE_##partner_},
-#define QN_DTYPE_REMOVED(id, name_)                                                                \
+#define QN_DTYPE_REMOVED(id, name_) \
     [id] = {name_, 0, 0, false, true, QN_WEIGHTS_NONE, QN_DTYPE_NONE},
 static const qni_dtype_row dtype_rows[QN_DTYPE_LIMIT] = {
 #include "dtype/dtypes.def"
@@ -11,7 +11,7 @@ static const qni_dtype_row dtype_rows[QN_DTYPE_LIMIT] = {
 #undef QN_DTYPE_ROW
 #undef QN_DTYPE_REMOVED
 
-#define QN_DTYPE_ROW(id, sym, name_, elems, bytes, quantized, weights_, partner_)                  \
+#define QN_DTYPE_ROW(id, sym, name_, elems, bytes, quantized, weights_, partner_) \
     static_assert(QN_DTYPE_##sym == (id), "enum and dtypes.def disagree: " name_);
 #define QN_DTYPE_REMOVED(id, name_)
 #include "dtype/dtypes.def"
@@ -109,8 +109,8 @@ qn_status qn_dtype_tensor_bytes(qn_dtype dtype, const int64_t *ne, int32_t n_dim
     QN_CHECK(n_dims >= 0 && n_dims <= QN_MAX_DIMS, err, QN_ERR_INVALID_SHAPE, -1,
              "%d dimensions; at most %d are possible", (int)n_dims, QN_MAX_DIMS);
     int64_t n_bytes = 0;
-    QN_TRY(qn_dtype_row_bytes(dtype, n_dims > 0 ? ne[0] : qn_dtype_block_elems(dtype), &n_bytes,
-                              err));
+    QN_TRY(
+        qn_dtype_row_bytes(dtype, n_dims > 0 ? ne[0] : qn_dtype_block_elems(dtype), &n_bytes, err));
     for (int32_t i = 1; i < n_dims; i++) {
         QN_CHECK(ne[i] >= 0, err, QN_ERR_INVALID_SHAPE, -1, "dimension %d is negative: %" PRId64,
                  (int)i, ne[i]);

@@ -1,0 +1,563 @@
+/* os_posix.c — files, maps and atomic replacement on POSIX. What only Linux has is in os_linux.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+#include "base/os_system_internal.h"
+
+/* Linux moves at most 0x7ffff000 bytes a call; others take less than 2^31. */
+#define MAX_IO_BYTES   ((size_t)1 << 30)
+#define READ_ALL_CHUNK ((size_t)1 << 20)
+
+void qni_errno_text(int sys_errno, char *out, size_t n_out)
+{
+    if (strerror_r(sys_errno, out, n_out) != 0) {
+        (void)snprintf(out, n_out, "error %d", sys_errno);
+    }
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+static void set_path(qni_file *file, const char *path)
+{
+    qni_escape(path, (int64_t)strlen(path), file->path, sizeof file->path);
+}
+
+static int open_retrying(const char *path, int flags, mode_t mode)
+{
+    int fd = -1;
+    do {
+        fd = open(path, flags | O_CLOEXEC, mode);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+qn_status qni_file_open(const char *path, qni_file *out_file, qn_error *err)
+{
+    *out_file = (qni_file)QNI_FILE_CLOSED;
+    /* O_NONBLOCK: a FIFO must be an error, not a wait */
+    const int fd = open_retrying(path, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0) {
+        return qni_fail_errno(err, errno, path, "cannot open for reading");
+    }
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
+        const int saved = errno;
+        (void)close(fd);
+        return qni_fail_errno(err, saved, path, "cannot ask for the size");
+    }
+    if (!S_ISREG(info.st_mode)) {
+        (void)close(fd);
+        const qn_status st = qni_fail(err, QN_ERR_IS_DIR, -1, "%s, not a regular file",
+                                      S_ISDIR(info.st_mode) ? "a directory" : "a special file");
+        return qni_fail_path(err, st, path);
+    }
+    out_file->fd = fd;
+    out_file->n_bytes = (int64_t)info.st_size;
+    set_path(out_file, path);
+    return QN_OK;
+}
+
+void qni_file_close(qni_file *file)
+{
+    if (file->fd >= 0) {
+        (void)close(file->fd); /* reading: nothing can be lost */
+    }
+    file->fd = -1;
+}
+
+/* file->path is escaped already: copied as it is. */
+static qn_status fail_in_file(qn_error *err, qn_status status, const qni_file *file)
+{
+    if (err) {
+        memcpy(err->path, file->path, sizeof err->path);
+    }
+    return status;
+}
+
+qn_status qni_file_pread(const qni_file *file, void *out, size_t n_bytes, int64_t offset,
+                         qn_error *err)
+{
+    uint8_t *p = out;
+    while (n_bytes > 0) {
+        const size_t n_now = n_bytes < MAX_IO_BYTES ? n_bytes : MAX_IO_BYTES;
+        const ssize_t n = pread(file->fd, p, n_now, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return fail_in_file(err,
+                                qni_fail_errno(err, errno, NULL,
+                                               "cannot read %zu bytes at byte %" PRId64, n_bytes,
+                                               offset),
+                                file);
+        }
+        if (n == 0) {
+            const bool was_there = offset < file->n_bytes;
+            const qn_status st = qni_fail(
+                err, was_there ? QN_ERR_FILE_CHANGED : QN_ERR_END_OF_STREAM, offset,
+                "the file ends at byte %" PRId64 ": %zu bytes are missing%s", offset, n_bytes,
+                was_there ? "; it was cut short while being read: leave it alone and try again"
+                          : "");
+            return fail_in_file(err, st, file);
+        }
+        p += n;
+        offset += n;
+        n_bytes -= (size_t)n;
+    }
+    return QN_OK;
+}
+
+qn_status qni_file_read_some(const qni_file *file, void *out, size_t n_bytes, size_t *out_n_read,
+                             qn_error *err)
+{
+    *out_n_read = 0;
+    ssize_t n = -1;
+    do {
+        n = read(file->fd, out, n_bytes < MAX_IO_BYTES ? n_bytes : MAX_IO_BYTES);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        return fail_in_file(err, qni_fail_errno(err, errno, NULL, "cannot read"), file);
+    }
+    *out_n_read = (size_t)n;
+    return QN_OK;
+}
+
+qn_status qni_file_pwrite(const qni_file *file, const void *bytes, size_t n_bytes, int64_t offset,
+                          qn_error *err)
+{
+    const uint8_t *p = bytes;
+    while (n_bytes > 0) {
+        const size_t n_now = n_bytes < MAX_IO_BYTES ? n_bytes : MAX_IO_BYTES;
+        const ssize_t n = pwrite(file->fd, p, n_now, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return fail_in_file(err,
+                                qni_fail_errno(err, errno, NULL,
+                                               "cannot write %zu bytes at byte %" PRId64, n_bytes,
+                                               offset),
+                                file);
+        }
+        p += n;
+        offset += n;
+        n_bytes -= (size_t)n;
+    }
+    return QN_OK;
+}
+
+/* Fill buf from the open file until its end. Grows with what arrives, so that a file which lies
+ * about its size (or grows) is harmless. */
+static qn_status read_to_end(const qni_file *file, qni_buffer *buf, qn_error *err)
+{
+    for (;;) {
+        const size_t left = buf->n_max - buf->n_bytes;
+        const size_t n_ask = left < READ_ALL_CHUNK ? left + 1 : READ_ALL_CHUNK;
+        QN_CHECK(left > 0 || n_ask == 1, err, QN_ERR_INVALID_STATE, -1, "no room to read");
+        if (left > 0) {
+            QN_TRY(qni_buffer_reserve(buf, n_ask < left ? n_ask : left, err));
+        }
+        size_t n_read = 0;
+        uint8_t extra = 0;
+        QN_TRY(qni_file_read_some(file, left > 0 ? buf->bytes + buf->n_bytes : &extra,
+                                  left > 0 ? (n_ask < left ? n_ask : left) : 1, &n_read, err));
+        if (n_read == 0) {
+            return QN_OK;
+        }
+        QN_CHECK(left > 0, err, QN_ERR_OVERFLOW, -1,
+                 "the file is larger than %zu bytes, the limit for reading it whole", buf->n_max);
+        buf->n_bytes += n_read;
+    }
+}
+
+qn_status qni_file_read_all(const char *path, const qn_allocator *allocator, int64_t n_max,
+                            uint8_t **out_bytes, int64_t *out_n_bytes, qn_error *err)
+{
+    *out_bytes = NULL;
+    *out_n_bytes = 0;
+    qni_file file;
+    QN_TRY(qni_file_open(path, &file, err));
+    qni_buffer buf;
+    qni_buffer_init(&buf, allocator, (size_t)n_max);
+    qn_status st = QN_OK;
+    QN_CHECK_GOTO(file.n_bytes <= n_max, err, QN_ERR_OVERFLOW, -1,
+                  "the file has %" PRId64 " bytes, the limit for reading it whole is %" PRId64,
+                  file.n_bytes, n_max);
+    QN_TRY_GOTO(qni_buffer_reserve(&buf, (size_t)qni_max_i64(file.n_bytes, 1), err));
+    QN_TRY_GOTO(read_to_end(&file, &buf, err));
+    /* exact capacity, so that the caller can free by length */
+    uint8_t *exact = qni_realloc(allocator, buf.bytes, buf.n_capacity, buf.n_bytes);
+    if (!exact) {
+        st = qni_fail_memory(err, buf.n_bytes);
+        goto done;
+    }
+    *out_bytes = exact;
+    *out_n_bytes = (int64_t)buf.n_bytes;
+    buf.bytes = NULL;
+done:
+    if (st != QN_OK) {
+        qni_buffer_free(&buf);
+        qni_fail_path(err, st, path);
+    }
+    qni_file_close(&file);
+    return st;
+}
+
+bool qni_file_is_same(const char *path_a, const char *path_b)
+{
+    struct stat a;
+    struct stat b;
+    return stat(path_a, &a) == 0 && stat(path_b, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+bool qni_file_exists(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0;
+}
+
+/* The folder of a path in out[n_out], "." if it has none; false if it is too long. */
+static bool folder_of(const char *path, char *out, size_t n_out)
+{
+    const char *slash = strrchr(path, '/');
+    const size_t n = !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    if (n + 2 > n_out) {
+        return false;
+    }
+    memcpy(out, n > 0 ? path : ".", n > 0 ? n : 1);
+    out[n > 0 ? n : 1] = '\0';
+    return true;
+}
+
+int64_t qni_file_free_space(const char *path)
+{
+    char folder[PATH_MAX];
+    struct statvfs info;
+    int64_t n_bytes = 0;
+    if (!folder_of(path, folder, sizeof folder) || statvfs(folder, &info) != 0 ||
+        !qni_mul_i64((int64_t)info.f_bavail, (int64_t)info.f_frsize, &n_bytes)) {
+        return -1;
+    }
+    return n_bytes;
+}
+
+void qni_file_will_need(const qni_file *file, int64_t offset, int64_t n_bytes)
+{
+    (void)posix_fadvise(file->fd, (off_t)offset, (off_t)n_bytes, POSIX_FADV_WILLNEED);
+}
+
+void qni_file_drop_cache(const qni_file *file, int64_t offset, int64_t n_bytes)
+{
+    (void)posix_fadvise(file->fd, (off_t)offset, (off_t)n_bytes, POSIX_FADV_DONTNEED);
+}
+
+/* --- maps ------------------------------------------------------------------------------------- */
+
+int64_t qni_page_bytes(void)
+{
+    const long n = sysconf(_SC_PAGESIZE);
+    return n > 0 ? n : 4096;
+}
+
+qn_status qni_map_open(const char *path, qni_map *out_map, qn_error *err)
+{
+    *out_map = (qni_map){NULL, 0};
+    qni_file file;
+    QN_TRY(qni_file_open(path, &file, err));
+    const int64_t n_bytes = file.n_bytes;
+    void *bytes = NULL;
+    int failed = 0;
+    if (n_bytes > 0) {
+        bytes = (uint64_t)n_bytes > SIZE_MAX
+                    ? MAP_FAILED
+                    : mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
+        failed = bytes == MAP_FAILED ? errno : 0;
+    }
+    qni_file_close(&file);
+    if (failed) {
+        return qni_fail_errno(err, failed, path, "cannot map %" PRId64 " bytes", n_bytes);
+    }
+    *out_map = (qni_map){bytes, n_bytes};
+    return QN_OK;
+}
+
+void qni_map_close(qni_map *map)
+{
+    if (map->bytes) {
+        (void)munmap((void *)(uintptr_t)map->bytes, (size_t)map->n_bytes);
+    }
+    *map = (qni_map){NULL, 0};
+}
+
+void qni_map_prefetch(const void *bytes, int64_t n_bytes)
+{
+    const uintptr_t page = (uintptr_t)qni_page_bytes();
+    const uintptr_t start = (uintptr_t)bytes & ~(page - 1);
+    const uintptr_t end = (uintptr_t)bytes + (uintptr_t)n_bytes;
+    if (n_bytes > 0) {
+        (void)posix_madvise((void *)start, end - start, POSIX_MADV_WILLNEED);
+    }
+}
+
+/* --- atomic replacement ------------------------------------------------------------------------
+ */
+
+static char *copy_text(const qn_allocator *allocator, const char *text)
+{
+    const size_t n = strlen(text) + 1;
+    char *copy = qni_alloc(allocator, n);
+    return copy ? memcpy(copy, text, n) : NULL;
+}
+
+static void free_text(const qn_allocator *allocator, char *text)
+{
+    if (text) {
+        qni_free(allocator, text, strlen(text) + 1);
+    }
+}
+
+static void forget_output(qni_output *output)
+{
+    free_text(output->allocator, output->final_path);
+    free_text(output->allocator, output->temp_path);
+    *output = (qni_output)QNI_OUTPUT_CLOSED;
+}
+
+/* A file that exists keeps its permissions when it is replaced; a new one follows the umask. */
+static mode_t output_mode(const char *final_path)
+{
+    struct stat info;
+    return stat(final_path, &info) == 0 ? info.st_mode & 0777 : 0666;
+}
+
+static qn_status check_destination(const char *final_path, qn_error *err)
+{
+    struct stat info;
+    if (stat(final_path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        const qn_status st = qni_fail(err, QN_ERR_IS_DIR, -1, "the output is %s; name a file",
+                                      S_ISDIR(info.st_mode) ? "a directory" : "not a regular file");
+        return qni_fail_path(err, st, final_path);
+    }
+    return QN_OK;
+}
+
+static qn_status open_output(qni_output *output, int flags, qn_error *err)
+{
+    output->file.fd =
+        open_retrying(output->temp_path, O_RDWR | O_CREAT | flags, output_mode(output->final_path));
+    if (output->file.fd < 0) {
+        return qni_fail_errno(err, errno, output->final_path,
+                              "cannot create a file in the folder of the output");
+    }
+    set_path(&output->file, output->final_path);
+    return QN_OK;
+}
+
+/* Through a symbolic link, the file that it points to is replaced, not the link. */
+static char *resolve_link(const char *path, const qn_allocator *allocator)
+{
+    char *real = realpath(path, NULL);
+    char *copy = copy_text(allocator, real ? real : path);
+    free(real);
+    return copy;
+}
+
+qn_status qni_output_begin(const char *final_path, const qn_allocator *allocator,
+                           qni_output *out_output, qn_error *err)
+{
+    *out_output = (qni_output)QNI_OUTPUT_CLOSED;
+    QN_TRY(check_destination(final_path, err));
+    qni_output output = QNI_OUTPUT_CLOSED;
+    output.allocator = allocator;
+    output.final_path = resolve_link(final_path, allocator);
+    const size_t n_temp = output.final_path ? strlen(output.final_path) + 32 : 0;
+    char *temp = n_temp ? qni_alloc(allocator, n_temp) : NULL;
+    if (!temp) {
+        forget_output(&output);
+        return qni_fail_memory(err, n_temp);
+    }
+    qn_status st = QN_ERR_IO;
+    for (int attempt = 0; attempt < 16; attempt++) {
+        (void)snprintf(temp, n_temp, "%s.tmp-%08x", output.final_path,
+                       (unsigned)(qni_random_seed() & 0xFFFFFFFFu));
+        output.temp_path = temp;
+        st = open_output(&output, O_EXCL, err);
+        if (st == QN_OK || errno != EEXIST) {
+            break;
+        }
+    }
+    /* free by length: the name is as long as was asked for, minus what the number left */
+    output.temp_path = copy_text(allocator, temp);
+    qni_free(allocator, temp, n_temp);
+    if (st == QN_OK && !output.temp_path) {
+        st = qni_fail_memory(err, n_temp);
+    }
+    if (st != QN_OK) {
+        if (output.file.fd >= 0) {
+            (void)close(output.file.fd);
+        }
+        forget_output(&output);
+        return st;
+    }
+    *out_output = output;
+    return QN_OK;
+}
+
+qn_status qni_output_resume(const char *final_path, const char *temp_path,
+                            const qn_allocator *allocator, qni_output *out_output,
+                            bool *out_existed, qn_error *err)
+{
+    *out_output = (qni_output)QNI_OUTPUT_CLOSED;
+    *out_existed = false;
+    QN_TRY(check_destination(final_path, err));
+    qni_output output = QNI_OUTPUT_CLOSED;
+    output.allocator = allocator;
+    output.final_path = resolve_link(final_path, allocator);
+    output.temp_path = copy_text(allocator, temp_path);
+    if (!output.final_path || !output.temp_path) {
+        forget_output(&output);
+        return qni_fail_memory(err, strlen(temp_path));
+    }
+    const bool existed = qni_file_exists(temp_path);
+    /* O_NOFOLLOW: a link planted under the temporary name must not be written through */
+    const qn_status st = open_output(&output, O_NOFOLLOW, err);
+    if (st != QN_OK) {
+        forget_output(&output);
+        return st;
+    }
+    *out_existed = existed;
+    *out_output = output;
+    return QN_OK;
+}
+
+qn_status qni_output_preallocate(qni_output *output, int64_t n_bytes, qn_error *err)
+{
+    const int failed = qni_system_preallocate(output->file.fd, n_bytes);
+    if (failed) {
+        return qni_fail_errno(err, failed, output->final_path,
+                              "cannot reserve %" PRId64 " bytes for the output", n_bytes);
+    }
+    if (ftruncate(output->file.fd, (off_t)n_bytes) != 0) {
+        return qni_fail_errno(err, errno, output->final_path, "cannot set the output's length");
+    }
+    return QN_OK;
+}
+
+static int fsync_retrying(int fd)
+{
+    int failed = -1;
+    do {
+        failed = fsync(fd);
+    } while (failed != 0 && errno == EINTR);
+    return failed == 0 ? 0 : errno;
+}
+
+qn_status qni_output_sync(qni_output *output, qn_error *err)
+{
+    const int failed = fsync_retrying(output->file.fd);
+    if (failed) {
+        return qni_fail_errno(err, failed, output->final_path, "cannot flush the output to disk");
+    }
+    output->is_synced = true;
+    return QN_OK;
+}
+
+qn_status qni_folder_sync(const char *path_inside, qn_error *err)
+{
+    char folder[PATH_MAX];
+    QN_CHECK(folder_of(path_inside, folder, sizeof folder), err, QN_ERR_INVALID_ARGUMENT, -1,
+             "the path is longer than %d bytes", PATH_MAX);
+    const int fd = open_retrying(folder, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0) {
+        return qni_fail_errno(err, errno, folder, "cannot open the folder to flush it");
+    }
+    const int failed = fsync_retrying(fd);
+    (void)close(fd);
+    /* EINVAL, EROFS: a file system that cannot flush a folder has nothing to promise here */
+    if (failed && failed != EINVAL && failed != EROFS) {
+        return qni_fail_errno(err, failed, folder, "cannot flush the folder to disk");
+    }
+    return QN_OK;
+}
+
+qn_status qni_output_commit(qni_output *output, qn_error *err)
+{
+    qn_status st = QN_OK;
+    if (!output->is_synced) {
+        QN_TRY_GOTO(qni_output_sync(output, err));
+    }
+    const int fd = output->file.fd;
+    output->file.fd = -1;
+    if (close(fd) != 0) {
+        st = qni_fail_errno(err, errno, output->final_path, "cannot close the output");
+        goto done;
+    }
+    if (rename(output->temp_path, output->final_path) != 0) {
+        st = qni_fail_errno(err, errno, output->final_path,
+                            "cannot rename the finished output into place");
+        goto done;
+    }
+    st = qni_folder_sync(output->final_path, err);
+    forget_output(output);
+    return st;
+done:
+    qni_output_abort(output);
+    return st;
+}
+
+void qni_output_abort(qni_output *output)
+{
+    if (!output->final_path) {
+        return;
+    }
+    if (output->file.fd >= 0) {
+        (void)close(output->file.fd);
+    }
+    (void)unlink(output->temp_path);
+    forget_output(output);
+}
+
+void qni_output_keep(qni_output *output)
+{
+    if (output->final_path && output->file.fd >= 0) {
+        (void)close(output->file.fd);
+    }
+    forget_output(output);
+}
+
+qn_status qni_file_remove(const char *path, qn_error *err)
+{
+    if (unlink(path) != 0 && errno != ENOENT) {
+        return qni_fail_errno(err, errno, path, "cannot remove");
+    }
+    return QN_OK;
+}
+
+/* --- the rest ----------------------------------------------------------------------------------
+ */
+
+static double seconds_of(clockid_t clock)
+{
+    struct timespec now = {0, 0};
+    (void)clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+double qni_clock_seconds(void)
+{
+    return seconds_of(CLOCK_MONOTONIC);
+}
+
+double qni_thread_cpu_seconds(void)
+{
+    return seconds_of(CLOCK_THREAD_CPUTIME_ID);
+}
