@@ -67,7 +67,7 @@ typedef enum qn_weights_use {
 /** One tensor's entry in a table of contents: plain values. `ne[0]` is the fastest-varying
  * dimension, always; entries from n_dims on are 1. */
 typedef struct qn_tensor_info {
-    const char *name; /* n_name bytes and a NUL after them; any bytes; borrowed */
+    const char *name; /* n_name bytes of any value, no NUL after them; borrowed */
     int64_t n_name;   /* length of the name in bytes */
     qn_dtype dtype;
     int32_t n_dims; /* 0..QN_MAX_DIMS, as stored */

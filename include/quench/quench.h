@@ -4,6 +4,7 @@
 #define QUENCH_H
 
 #include "quench/dtype.h"
+#include "quench/gguf.h"
 #include "quench/isa.h"
 #include "quench/model.h"
 #include "quench/status.h"
