@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Writes the small models that the cases of tests/cli look at: make_fixtures.py FOLDER.
+
+Everything is made here from numbers in this file, with the standard library only, so that what a
+case expects can be checked by reading."""
+import pathlib
+import struct
+import sys
+
+U32, F32, BOOL, STRING, ARRAY, U64 = 4, 6, 7, 8, 9, 10
+TYPE_F32, TYPE_F16 = 0, 1
+ALIGNMENT = 32
+
+
+def string(text):
+    data = text if isinstance(text, bytes) else text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def value(kind, payload):
+    if kind == STRING:
+        return string(payload)
+    if kind == ARRAY:
+        element, items = payload
+        return struct.pack("<IQ", element, len(items)) + b"".join(value(element, i) for i in items)
+    return struct.pack({U32: "<I", F32: "<f", BOOL: "<B", U64: "<Q"}[kind], payload)
+
+
+def padded(n_bytes):
+    return -n_bytes % ALIGNMENT
+
+
+def gguf(keys, tensors, final_padding=True):
+    """`keys`: (name, kind, payload); `tensors`: (name, type, dimensions, bytes)."""
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys))
+    for name, kind, payload in keys:
+        head += string(name) + struct.pack("<I", kind) + value(kind, payload)
+    data = b""
+    for name, dtype, ne, payload in tensors:
+        head += string(name) + struct.pack("<I", len(ne)) + struct.pack(f"<{len(ne)}Q", *ne)
+        head += struct.pack("<IQ", dtype, len(data))
+        data += payload + bytes(padded(len(payload)))
+    if tensors and not final_padding:
+        data = data[:len(data) - padded(len(tensors[-1][3]))]
+    return head + bytes(padded(len(head))) + data
+
+
+def numbers(n, seed):
+    """n values in (-1, 1) from a small linear congruential generator."""
+    out = []
+    for _ in range(n):
+        seed = (seed * 1103515245 + 12345) % 2 ** 31
+        out.append(seed / 2 ** 30 - 1)
+    return out
+
+
+def f32(values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def f16(values):
+    return struct.pack(f"<{len(values)}e", *values)
+
+
+def llama_keys():
+    return [
+        ("general.architecture", STRING, "llama"),
+        ("general.name", STRING, "Tiny"),
+        ("llama.block_count", U32, 1),
+        ("llama.context_length", U32, 128),
+        ("llama.embedding_length", U32, 64),
+        ("llama.attention.head_count", U32, 2),
+        ("llama.attention.layer_norm_rms_epsilon", F32, 1e-5),
+        ("tokenizer.ggml.tokens", ARRAY, (STRING, ["<s>", "</s>", "hello", "wörld"])),
+        ("general.file_type", U32, 1),
+    ]
+
+
+def llama_tensors(bad=None):
+    """One block of a model with rows of 64; `bad`: a number that replaces element 70 of ffn_down."""
+    down = numbers(64 * 64, 5)
+    if bad is not None:
+        down[70] = bad
+    return [
+        ("token_embd.weight", TYPE_F16, (64, 4), f16(numbers(64 * 4, 1))),
+        ("output_norm.weight", TYPE_F32, (64,), f32(numbers(64, 2))),
+        ("blk.0.attn_norm.weight", TYPE_F32, (64,), f32(numbers(64, 3))),
+        ("blk.0.attn_v.weight", TYPE_F16, (64, 64), f16(numbers(64 * 64, 4))),
+        ("blk.0.ffn_down.weight", TYPE_F16, (64, 64), f16(down)),
+    ]
+
+
+def safetensors(tensors, metadata=None):
+    """`tensors`: (name, dtype, shape, bytes)."""
+    members = []
+    if metadata:
+        members.append('"__metadata__":{%s}' % ",".join(f'"{k}":"{v}"' for k, v in metadata))
+    offset = 0
+    for name, dtype, shape, payload in tensors:
+        members.append('"%s":{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}'
+                       % (name, dtype, list(shape), offset, offset + len(payload)))
+        offset += len(payload)
+    header = ("{" + ",".join(members) + "}").encode()
+    header += b" " * (-len(header) % 8)
+    return struct.pack("<Q", len(header)) + header + b"".join(t[3] for t in tensors)
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    folder = pathlib.Path(sys.argv[1])
+    tiny = gguf(llama_keys(), llama_tensors())
+    files = {
+        "tiny.gguf": tiny,
+        "truncated.gguf": tiny[:len(tiny) - 5000],
+        "header-cut.gguf": tiny[:100],
+        "no-final-padding.gguf": gguf(
+            [("general.architecture", STRING, "llama")],
+            [("a.weight", TYPE_F32, (33,), f32(numbers(33, 7)))], final_padding=False),
+        "nan.gguf": gguf(llama_keys(), llama_tensors(float("nan"))),
+        "infinity.gguf": gguf(llama_keys(), llama_tensors(float("inf"))),
+        "odd-names.gguf": gguf(
+            [("general.architecture", STRING, "llama"),
+             ("escape", STRING, "bell \a, red \x1b[31m, back\\slash, new\nline"),
+             ("reversed", STRING, "a\u202eb"), ("cyrillic", STRING, "модель"),
+             ("not.utf8", STRING, b"\xff\xfe")],
+            [("wei\x1b[2Jght", TYPE_F32, (4,), f32([1, 2, 3, 4]))]),
+        "empty.gguf": b"",
+        "text.gguf": b"This is not a model.\n",
+        "tiny.safetensors": safetensors(
+            [("a.weight", "F32", (2, 3), f32(numbers(6, 1))),
+             ("b.weight", "F16", (4,), f16(numbers(4, 2)))], [("format", "pt")]),
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    (folder / "directory.gguf").mkdir()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+quench "$(printf "\033[31mred")"

@@ -1,0 +1,1 @@
+quench version --quiet=yes
