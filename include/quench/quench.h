@@ -1,11 +1,13 @@
 /* quench.h — the whole stable API of libquench. Start with the header of the part you need:
- * status.h (errors, memory, callbacks), dtype.h (tensor types), isa.h (instruction sets). */
+ * status.h (errors, memory, callbacks), dtype.h (tensor types), isa.h (instruction sets),
+ * json.h (writing JSON). */
 #ifndef QUENCH_H
 #define QUENCH_H
 
 #include "quench/dtype.h"
 #include "quench/gguf.h"
 #include "quench/isa.h"
+#include "quench/json.h"
 #include "quench/model.h"
 #include "quench/status.h"
 #include "quench/version.h"

@@ -181,6 +181,16 @@ typedef enum qn_log_level { QN_LOG_DEBUG = 0, QN_LOG_INFO = 1, QN_LOG_WARNING = 
  * Called from one thread at a time. */
 typedef void (*qn_log_fn)(void *ctx, qn_log_level level, const char *message);
 
+/** A sink for bytes that come in order: takes all n_bytes or fails, filling `err` (may be NULL).
+ * Called from one thread at a time. */
+typedef qn_status (*qn_write_fn)(void *ctx, const void *bytes, size_t n_bytes, qn_error *err);
+
+/** A stream of bytes: puts up to n_bytes (at least 1) into `out` and their number into *out_n_read,
+ * 0 at the end of the stream; or fails, filling `err` (may be NULL). Called from one thread at a
+ * time. */
+typedef qn_status (*qn_read_fn)(void *ctx, void *out, size_t n_bytes, size_t *out_n_read,
+                                qn_error *err);
+
 #ifdef __cplusplus
 }
 #endif
