@@ -9,6 +9,7 @@
 #include "quench/isa.h"
 #include "quench/json.h"
 #include "quench/model.h"
+#include "quench/probe.h"
 #include "quench/status.h"
 #include "quench/version.h"
 
