@@ -33,6 +33,13 @@ QNI_INLINE int32_t qni_trunc_i8(float v)
     return (int32_t)(((uint32_t)qni_trunc_i32(v) & 0xffu) ^ 0x80u) - 0x80;
 }
 
+/* Nearest integer, half away from zero, of a value in -1..1; what does not fit (an infinite or NaN
+ * product in a block of subnormals) gives 0: the low half of x86's 64-bit conversion. */
+QNI_INLINE int32_t qni_round_low32(float v)
+{
+    return fabsf(v) < 2147483648.0f ? (int32_t)roundf(v) : 0;
+}
+
 QNI_INLINE int32_t qni_min_i32(int32_t a, int32_t b)
 {
     return a < b ? a : b;
@@ -77,6 +84,26 @@ QNI_INLINE float qni_sum_squares(const float *x, int64_t n)
     return sum;
 }
 
+/* Sum in index order. */
+QNI_INLINE float qni_sum(const float *x, int n)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < n; i++) {
+        sum += x[i];
+    }
+    return sum;
+}
+
+/* Largest value above 0, or 0; NaN never wins. */
+QNI_INLINE float qni_positive_max(const float *x, int n)
+{
+    float max = 0.0f;
+    for (int i = 0; i < n; i++) {
+        max = x[i] > max ? x[i] : max;
+    }
+    return max;
+}
+
 /* Importance weights of a block: w = importance * sqrt(sigma2 + x * x). */
 QNI_INLINE void qni_weigh(const float *x, const float *importance, float sigma2, int n, float *w)
 {
@@ -117,6 +144,49 @@ QNI_INLINE void qni_unpack_nibbles(const uint8_t *qs, int n, uint8_t *levels)
     for (int i = 0; i < n / 2; i++) {
         levels[i] = qs[i] & 15;
         levels[i + n / 2] = qs[i] >> 4;
+    }
+}
+
+/* 32 five-bit levels: low nibbles split as above, fifth bits in a little-endian word. */
+QNI_INLINE void qni_pack_fifth_bits(const uint8_t *levels, uint8_t *qh, uint8_t *qs)
+{
+    uint32_t high = 0;
+    for (int i = 0; i < 16; i++) {
+        qs[i] = (uint8_t)((levels[i] & 15) | (levels[i + 16] & 15) << 4);
+    }
+    for (int i = 0; i < 32; i++) {
+        high |= (uint32_t)(levels[i] >> 4 & 1) << i;
+    }
+    qni_store_u32le(qh, high);
+}
+
+QNI_INLINE void qni_unpack_fifth_bits(const uint8_t *qh, const uint8_t *qs, uint8_t *levels)
+{
+    const uint32_t high = qni_load_u32le(qh);
+    qni_unpack_nibbles(qs, 32, levels);
+    for (int i = 0; i < 32; i++) {
+        levels[i] = (uint8_t)(levels[i] | (high >> i & 1) << 4);
+    }
+}
+
+/* 256 two-bit levels in four planes: each 32 bytes hold 128 of them, and bits 2p, 2p+1 of byte l
+ * are level 32 p + l. */
+QNI_INLINE void qni_pack_planes(const uint8_t *levels, uint8_t *qs)
+{
+    for (int half = 0; half < 2; half++, levels += 128, qs += 32) {
+        for (int l = 0; l < 32; l++) {
+            qs[l] = (uint8_t)(levels[l] | levels[l + 32] << 2 | levels[l + 64] << 4 |
+                              levels[l + 96] << 6);
+        }
+    }
+}
+
+QNI_INLINE void qni_unpack_planes(const uint8_t *qs, uint8_t *levels)
+{
+    for (int half = 0; half < 2; half++, levels += 128, qs += 32) {
+        for (int i = 0; i < 128; i++) {
+            levels[i] = qs[i % 32] >> (2 * (i / 32)) & 3;
+        }
     }
 }
 

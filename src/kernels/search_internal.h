@@ -42,4 +42,21 @@ float qni_search_affine(const qni_affine_params *params, const float *x, const f
  * bits as the reference's does. */
 float qni_search_positive(int n, int m, const float *x, const float *w, uint8_t *levels);
 
+/* The second pass of the K types: levels again, under the scales as they are stored. True
+ * divisions. A scale of 0 keeps the levels of the search. */
+QNI_INLINE void qni_requantize_affine(const float *x, int n, int m, float scale, float offset,
+                                      uint8_t *levels)
+{
+    for (int i = 0; scale != 0.0f && i < n; i++) {
+        levels[i] = (uint8_t)qni_clamp_i32(qni_nearest((x[i] + offset) / scale), 0, m);
+    }
+}
+
+QNI_INLINE void qni_requantize_symmetric(const float *x, int n, int m, float scale, uint8_t *levels)
+{
+    for (int i = 0; scale != 0.0f && i < n; i++) {
+        levels[i] = (uint8_t)(qni_clamp_i32(qni_nearest(x[i] / scale), -m, m - 1) + m);
+    }
+}
+
 #endif

@@ -49,3 +49,31 @@ QNI_PROTO_decode(qni_decode_q8_0_scalar)
         }
     }
 }
+
+QNI_PROTO_encode(qni_encode_q8_1_scalar)
+{
+    (void)weights, (void)tables;
+    qni_block_q8_1 *block = out;
+    qni_encode_result result = QNI_ENCODE_OK;
+    for (int64_t i = 0; i < n_rows * (row_len / N); i++, block++, x += N) {
+        const float d = quantize(x, block->qs);
+        int32_t sum = 0;
+        for (int k = 0; k < N; k++) {
+            sum += block->qs[k];
+        }
+        result = qni_worse(result, qni_store_scale(block->d, d));
+        result = qni_worse(result, qni_store_scale(block->s, (float)sum * d));
+    }
+    return result;
+}
+
+QNI_PROTO_decode(qni_decode_q8_1_scalar)
+{
+    const qni_block_q8_1 *block = blocks;
+    for (int64_t b = 0; b < n_blocks; b++, block++, out += N) {
+        const float d = qni_load_scale(block->d);
+        for (int i = 0; i < N; i++) {
+            out[i] = (float)block->qs[i] * d;
+        }
+    }
+}
