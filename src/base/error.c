@@ -191,18 +191,19 @@ const char *qni_escape(const char *bytes, int64_t n_bytes, char *out, size_t n_o
     const uint8_t *p = (const uint8_t *)bytes;
     size_t left = (size_t)n_bytes;
     size_t n = 0;
+    size_t n_safe = 0; /* the last end of a piece after which "..." still fits */
     while (left > 0) {
         char piece[8];
         size_t used = 0;
         const size_t len = escape_one(p, left, piece, &used);
-        const size_t reserve = left > used ? 4 : 1; /* room for "..." and the NUL */
-        if (n + len + reserve > n_out) {
-            memcpy(out + n, "...", 3);
-            n += 3;
+        if (n + len + 1 > n_out) {
+            memcpy(out + n_safe, "...", 3);
+            n = n_safe + 3;
             break;
         }
         memcpy(out + n, piece, len);
         n += len;
+        n_safe = n + 4 <= n_out ? n : n_safe;
         p += used;
         left -= used;
     }
