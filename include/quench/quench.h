@@ -10,6 +10,7 @@
 #include "quench/json.h"
 #include "quench/model.h"
 #include "quench/probe.h"
+#include "quench/safetensors.h"
 #include "quench/status.h"
 #include "quench/version.h"
 
