@@ -1,9 +1,10 @@
 /* quench.h — the whole stable API of libquench. Start with the header of the part you need:
- * status.h (errors, memory, callbacks), dtype.h (tensor types), isa.h (instruction sets),
- * json.h (writing JSON). */
+ * status.h (errors, memory, callbacks), dtype.h (tensor types), codec.h (f32 to blocks and back),
+ * isa.h (instruction sets), json.h (writing JSON). */
 #ifndef QUENCH_H
 #define QUENCH_H
 
+#include "quench/codec.h"
 #include "quench/dtype.h"
 #include "quench/gguf.h"
 #include "quench/isa.h"

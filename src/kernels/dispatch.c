@@ -70,3 +70,8 @@ const qni_kernel_row *qni_kernel_row_at(int index)
     const int n_rows = (int)(sizeof rows / sizeof rows[0]);
     return index >= 0 && index < n_rows ? &rows[index] : NULL;
 }
+
+bool qni_kernel_is_chosen(const qni_kernel_row *row)
+{
+    return find(row->operation, row->dtype, QN_ISA_BEST).any == row->kernel.any;
+}

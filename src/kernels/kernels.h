@@ -82,6 +82,9 @@ typedef struct qni_kernel_row {
 /* Row number `index` from 0; NULL past the last one. Only rows of this architecture. */
 const qni_kernel_row *qni_kernel_row_at(int index);
 
+/* True if the row is what QN_ISA_BEST gets on this machine. */
+bool qni_kernel_is_chosen(const qni_kernel_row *row);
+
 /* --- search tables of the lattice types (iq1_*, iq2_*, iq3_*) -----------------------------------
  */
 
