@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Make src/kernels/scalar/codebooks.c from scripts/codebooks.txt.
+
+usage: make_codebooks.py [--check]
+
+Without arguments the C file is written. With --check nothing is written: exit 0 if the committed file
+is what this script makes, else 1 and one line that says what to do.
+"""
+import pathlib
+import re
+import sys
+import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "scripts" / "codebooks.txt"
+OUTPUT = ROOT / "src" / "kernels" / "scalar" / "codebooks.c"
+GRIDS = ["iq1s", "iq2xxs", "iq2xs", "iq2s", "iq3xxs", "iq3s"]
+HEADER = re.compile(r"\[(\w+)\] dims=(\d+) points=(\d+)")
+
+
+def fail(message):
+    print(f"{SOURCE}: {message}", file=sys.stderr)
+    sys.exit(1)
+
+
+def read_grids():
+    """name -> (dims, points); every promise the encoders rely on is checked here."""
+    grids = {}
+    name, want = None, {}
+    for number, line in enumerate(SOURCE.read_text().splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        head = HEADER.fullmatch(line)
+        if head:
+            name = head[1]
+            grids[name] = (int(head[2]), [])
+            want[name] = int(head[3])
+        elif name is None:
+            fail(f"line {number}: points before the first [grid] line")
+        else:
+            grids[name][1].extend(int(word, 16) for word in line.split())
+    for name in GRIDS:
+        if name not in grids:
+            fail(f"grid {name} is missing")
+        dims, points = grids[name]
+        width, top = (2, 2) if dims == 8 else (4, 7)
+        if len(points) != want[name]:
+            fail(f"grid {name} has {len(points)} points, its header says {want[name]}")
+        if any(a >= b for a, b in zip(points, points[1:])):
+            fail(f"grid {name} is not in ascending order")
+        mask = (1 << width) - 1
+        if any((p >> (width * k)) & mask > top for p in points for k in range(dims)):
+            fail(f"grid {name} has a level above {top}")
+    return grids
+
+
+def render(grids):
+    parts = ["/* codebooks.c - points of the lattice grids, levels packed as lattice_internal.h says.\n"
+             " * Made by scripts/make_codebooks.py from scripts/codebooks.txt: change those. */\n"
+             '#include "kernels/lattice_internal.h"\n']
+    for name in GRIDS:
+        points = grids[name][1]
+        words = " ".join(f"0x{p:04x}," for p in points)
+        body = "\n".join(textwrap.wrap(words, 96, initial_indent="    ", subsequent_indent="    "))
+        parts.append(f"/* clang-format off */\nconst uint16_t qni_points_{name}[{len(points)}] = {{\n"
+                     f"{body}\n}};\n/* clang-format on */\n")
+    return "\n".join(parts)
+
+
+def main():
+    if sys.argv[1:] not in ([], ["--check"]):
+        print(__doc__.strip())
+        sys.exit(0 if sys.argv[1:] in (["--help"], ["-h"]) else 2)
+    text = render(read_grids())
+    if not sys.argv[1:]:
+        OUTPUT.write_text(text)
+    elif not OUTPUT.exists() or OUTPUT.read_text() != text:
+        print(f"{OUTPUT}:1: differs from what scripts/make_codebooks.py makes; run it")
+        sys.exit(1)
+
+
+main()

@@ -1,0 +1,300 @@
+/* iq2.c — octets as points of a lattice {8, 25, 43}^8, signs, and a 4-bit scale per sub-block.
+ *
+ * iq2_xxs, 256 points, sub-blocks of 32; (16 + 8 * 64) / 256 = 2.0625 bits a weight
+ *   byte 0  1  2                              66
+ *       [ d ][ 8 groups of 8 bytes, one per 32 ]
+ *   group:  i0 i1 i2 i3 | u32: bit 0 [sel 0: 7][sel 1: 7][sel 2: 7][sel 3: 7][scale: 4] bit 31
+ *
+ * iq2_xs, 512 points, sub-blocks of 16; (16 + 32 * 16 + 8 * 8) / 256 = 2.3125 bits a weight
+ *   byte 0  1  2                    66       74
+ *       [ d ][ 32 u16, one per octet ][ scales ]
+ *   octet:  bit 0 [index: 9][selector: 7] bit 15
+ *
+ * iq2_s, 1024 points, sub-blocks of 16; (16 + 32 * 8 + 32 * 8 + 8 * 8 + 8 * 8) / 256 = 2.5625
+ *   byte 0  1  2         34            66                 74       82
+ *       [ d ][ 32 indices ][ 32 sign masks ][ 8: index bits 8-9 ][ scales ]
+ *
+ * A selector is the low 7 bits of a sign mask whose number of ones is even. Scale j of 16 elements
+ * sits in nibble j mod 2 of scale byte j / 2. y = ((d * (0.5 + scale)) * 0.25) * magnitude * sign.
+ */
+#include "kernels/lattice_search_internal.h"
+#include "kernels/search_internal.h"
+
+enum { N_SUB_16 = QNI_SUPER / 16, N_SUB_32 = QNI_SUPER / 32, N_OCTETS = QNI_SUPER / 8 };
+
+/* Scales are stored as odd multiples 1..31 of d. */
+#define SCALE_STEPS 31.0f
+
+/* --- decoding ------------------------------------------------------------------------------------
+ */
+
+static float scale_of(float d, uint32_t code)
+{
+    return d * (0.5f + (float)(int32_t)code) * 0.25f;
+}
+
+/* The 8-bit sign mask of a 7-bit selector: bit 7 makes the number of ones even. */
+static uint32_t even_signs(uint32_t selector)
+{
+    uint32_t parity = selector ^ selector >> 4;
+    parity ^= parity >> 2;
+    parity ^= parity >> 1;
+    return selector | (parity & 1u) << 7;
+}
+
+static void decode_octet(const qni_codebook *book, uint32_t index, uint32_t signs, float scale,
+                         float *out)
+{
+    const uint32_t packed = book->points[index];
+    for (int32_t k = 0; k < 8; k++) {
+        const float y = scale * book->value[packed >> (2 * k) & 3];
+        out[k] = signs >> k & 1u ? -y : y;
+    }
+}
+
+QNI_PROTO_decode(qni_decode_iq2_xxs_scalar)
+{
+    const qni_block_iq2_xxs *block = blocks;
+    const qni_codebook *book = &qni_codebooks[QNI_LATTICE_IQ2_XXS];
+    for (int64_t b = 0; b < n_blocks; b++, block++) {
+        const float d = qni_load_scale(block->d);
+        for (int32_t sub = 0; sub < N_SUB_32; sub++) {
+            const uint8_t *group = block->qs + 8 * sub;
+            const uint32_t word = qni_load_u32le(group + 4);
+            for (int32_t o = 0; o < 4; o++, out += 8) {
+                decode_octet(book, group[o], even_signs(word >> (7 * o) & 127u),
+                             scale_of(d, word >> 28), out);
+            }
+        }
+    }
+}
+
+QNI_PROTO_decode(qni_decode_iq2_xs_scalar)
+{
+    const qni_block_iq2_xs *block = blocks;
+    const qni_codebook *book = &qni_codebooks[QNI_LATTICE_IQ2_XS];
+    for (int64_t b = 0; b < n_blocks; b++, block++) {
+        const float d = qni_load_scale(block->d);
+        for (int32_t o = 0; o < N_OCTETS; o++, out += 8) {
+            const uint32_t q = qni_load_u16le(block->qs + 2 * o);
+            const uint32_t code = (uint32_t)block->scales[o / 4] >> (4 * (o / 2 % 2)) & 15u;
+            decode_octet(book, q & 511u, even_signs(q >> 9), scale_of(d, code), out);
+        }
+    }
+}
+
+QNI_PROTO_decode(qni_decode_iq2_s_scalar)
+{
+    const qni_block_iq2_s *block = blocks;
+    const qni_codebook *book = &qni_codebooks[QNI_LATTICE_IQ2_S];
+    for (int64_t b = 0; b < n_blocks; b++, block++) {
+        const float d = qni_load_scale(block->d);
+        for (int32_t o = 0; o < N_OCTETS; o++, out += 8) {
+            const uint32_t high = (uint32_t)block->qh[o / 4] >> (2 * (o % 4)) & 3u;
+            const uint32_t code = (uint32_t)block->scales[o / 4] >> (4 * (o / 2 % 2)) & 15u;
+            decode_octet(book, block->qs[o] | high << 8, block->signs[o], scale_of(d, code), out);
+        }
+    }
+}
+
+/* --- encoding ------------------------------------------------------------------------------------
+ */
+
+/* iq2_xxs starts from a search without the grid; its levels need not be those of a point. */
+static void start_points(const uint8_t *levels, uint16_t *points)
+{
+    for (int32_t g = 0; g < 4; g++) {
+        uint32_t packed = 0;
+        for (int32_t k = 0; k < 8; k++) {
+            const uint32_t level = levels[8 * g + k];
+            packed = level > 2 ? QNI_LATTICE_NO_POINT : packed | level << (2 * k);
+        }
+        points[g] = (uint16_t)packed;
+    }
+}
+
+static bool encode_sub_iq2_xxs(const struct qni_lattice *tables, const float *x, const float *w,
+                               const float *root, uint8_t *signs, uint8_t *out, float *out_scale)
+{
+    *out_scale = 0.0f;
+    if (qni_lattice_max(x, 32) < QNI_TINY) {
+        return true;
+    }
+    uint8_t levels[32];
+    qni_lattice_fit fit;
+    fit.scale = qni_search_positive(32, 4, x, w, levels);
+    const float range = fit.scale * 3.0f;
+    if (range <= 0.0f) {
+        return true;
+    }
+    start_points(levels, fit.points);
+    uint16_t index[4];
+    if (!qni_lattice_search(tables, &qni_form_iq2_xxs, x, w, root, range, &fit) ||
+        !qni_lattice_indices(tables, fit.points, 4, index)) {
+        return false;
+    }
+    qni_lattice_turn_positive(&fit.scale, signs, 4, 127);
+    uint32_t word = 0;
+    for (int32_t o = 0; o < 4; o++) {
+        out[o] = (uint8_t)index[o];
+        word |= (uint32_t)signs[o] << (7 * o);
+    }
+    qni_store_u32le(out + 4, word);
+    *out_scale = fit.scale;
+    return true;
+}
+
+static qni_encode_result encode_iq2_xxs(const struct qni_lattice *tables, const float *x,
+                                        const float *importance, qni_block_iq2_xxs *block)
+{
+    memset(block, 0, sizeof *block);
+    qni_lattice_front front;
+    qni_lattice_weigh(x, importance, qni_sum_squares(x, QNI_SUPER) / 256.0f, 0.0f, &front);
+    qni_lattice_split_signs(x, true, &front);
+    float scales[N_SUB_32];
+    float max_scale = 0.0f;
+    for (int32_t sub = 0; sub < N_SUB_32; sub++) {
+        const int32_t at = 32 * sub;
+        if (!encode_sub_iq2_xxs(tables, front.x + at, front.w + at, front.root + at,
+                                front.signs + 4 * sub, block->qs + 8 * sub, &scales[sub])) {
+            return QNI_ENCODE_ABORT;
+        }
+        max_scale = qni_max_f32(max_scale, scales[sub]);
+    }
+    if (max_scale == 0.0f) {
+        memset(block, 0, sizeof *block);
+        return QNI_ENCODE_OK;
+    }
+    const float d = max_scale / SCALE_STEPS;
+    const float inv = 1.0f / d;
+    for (int32_t sub = 0; sub < N_SUB_32; sub++) {
+        uint8_t *word = block->qs + 8 * sub + 4;
+        const uint32_t code = qni_lattice_scale_code(inv, scales[sub], 15);
+        qni_store_u32le(word, qni_load_u32le(word) | code << 28);
+    }
+    return qni_store_scale(block->d, d);
+}
+
+/* Search of a sub-block of 16: two octets. `zero_below`: what counts as all zeros. */
+static bool encode_sub_16(const struct qni_lattice *tables, const qni_lattice_form *form,
+                          float zero_below, const qni_lattice_front *front, int32_t sub,
+                          uint16_t *index, float *out_scale, bool *out_is_zero)
+{
+    const float *x = front->x + 16 * sub;
+    const float max = qni_lattice_max(x, 16);
+    *out_scale = 0.0f;
+    *out_is_zero = max < zero_below;
+    if (*out_is_zero) {
+        return true;
+    }
+    qni_lattice_fit fit = {max / 5.0f, {0, 0}};
+    if (!qni_lattice_search(tables, form, x, front->w + 16 * sub, front->root + 16 * sub, max,
+                            &fit) ||
+        !qni_lattice_indices(tables, fit.points, 2, index)) {
+        return false;
+    }
+    *out_scale = fit.scale;
+    return true;
+}
+
+static void store_scales_16(float inv, const float *scales, uint8_t *out)
+{
+    for (int32_t sub = 0; sub < N_SUB_16; sub++) {
+        const uint32_t code = qni_lattice_scale_code(inv, scales[sub], 15);
+        out[sub / 2] = (uint8_t)(out[sub / 2] | code << (4 * (sub % 2)));
+    }
+}
+
+static qni_encode_result encode_iq2_xs(const struct qni_lattice *tables, const float *x,
+                                       const float *importance, qni_block_iq2_xs *block)
+{
+    memset(block, 0, sizeof *block);
+    qni_lattice_front front;
+    qni_lattice_weigh(x, importance, qni_sum_squares(x, QNI_SUPER) / 256.0f, 0.0f, &front);
+    qni_lattice_split_signs(x, true, &front);
+    float scales[N_SUB_16];
+    float max_scale = 0.0f;
+    for (int32_t sub = 0; sub < N_SUB_16; sub++) {
+        uint16_t index[2];
+        bool is_zero;
+        if (!encode_sub_16(tables, &qni_form_iq2_xs, QNI_TINY, &front, sub, index, &scales[sub],
+                           &is_zero)) {
+            return QNI_ENCODE_ABORT;
+        }
+        if (is_zero) {
+            continue;
+        }
+        uint8_t *signs = front.signs + 2 * sub;
+        qni_lattice_turn_positive(&scales[sub], signs, 2, 127);
+        for (int32_t o = 0; o < 2; o++) {
+            qni_store_u16le(block->qs + 4 * sub + 2 * o,
+                            (uint16_t)(index[o] | (uint32_t)signs[o] << 9));
+        }
+        max_scale = qni_max_f32(max_scale, scales[sub]);
+    }
+    if (max_scale == 0.0f) {
+        memset(block, 0, sizeof *block);
+        return QNI_ENCODE_OK;
+    }
+    const float d = max_scale / SCALE_STEPS;
+    store_scales_16(1.0f / d, scales, block->scales);
+    return qni_store_scale(block->d, d);
+}
+
+static qni_encode_result encode_iq2_s(const struct qni_lattice *tables, const float *x,
+                                      const float *importance, qni_block_iq2_s *block)
+{
+    memset(block, 0, sizeof *block);
+    qni_lattice_front front;
+    const float sigma2 = 2.0f * qni_sum_squares(x, QNI_SUPER) / 256.0f;
+    qni_lattice_weigh(x, importance, sigma2, 0.25f * sigma2, &front);
+    qni_lattice_split_signs(x, false, &front);
+    float scales[N_SUB_16];
+    float max_scale = 0.0f;
+    for (int32_t sub = 0; sub < N_SUB_16; sub++) {
+        uint16_t index[2];
+        bool is_zero;
+        if (!encode_sub_16(tables, &qni_form_iq2_s, 1e-8f, &front, sub, index, &scales[sub],
+                           &is_zero)) {
+            return QNI_ENCODE_ABORT;
+        }
+        if (is_zero) {
+            continue;
+        }
+        uint8_t *signs = front.signs + 2 * sub;
+        qni_lattice_turn_positive(&scales[sub], signs, 2, 255);
+        for (int32_t o = 2 * sub; o < 2 * sub + 2; o++) {
+            const uint32_t i = index[o - 2 * sub];
+            block->qs[o] = (uint8_t)i;
+            block->qh[o / 4] = (uint8_t)(block->qh[o / 4] | i >> 8 << (2 * (o % 4)));
+            block->signs[o] = front.signs[o];
+        }
+        max_scale = qni_max_f32(max_scale, scales[sub]);
+    }
+    if (max_scale == 0.0f) {
+        return QNI_ENCODE_OK; /* the reference keeps the indices it wrote */
+    }
+    const float d = max_scale / SCALE_STEPS;
+    store_scales_16(1.0f / d, scales, block->scales);
+    return qni_store_scale(block->d, d * 0.9875f);
+}
+
+/* Rows of super-blocks by one function; stops at an abort. */
+#define ENCODE_ROWS(type, encode_block)                                                     \
+    {                                                                                       \
+        type *block = out;                                                                  \
+        qni_encode_result result = QNI_ENCODE_OK;                                           \
+        for (int64_t row = 0; row < n_rows; row++, x += row_len) {                          \
+            for (int64_t i = 0; i < row_len; i += QNI_SUPER, block++) {                     \
+                const float *importance = weights ? weights + i : NULL;                     \
+                result = qni_worse(result, encode_block(tables, x + i, importance, block)); \
+            }                                                                               \
+        }                                                                                   \
+        return result;                                                                      \
+    }
+
+QNI_PROTO_encode(qni_encode_iq2_xxs_scalar) ENCODE_ROWS(qni_block_iq2_xxs, encode_iq2_xxs)
+
+    QNI_PROTO_encode(qni_encode_iq2_xs_scalar) ENCODE_ROWS(qni_block_iq2_xs, encode_iq2_xs)
+
+        QNI_PROTO_encode(qni_encode_iq2_s_scalar) ENCODE_ROWS(qni_block_iq2_s, encode_iq2_s)
