@@ -149,8 +149,13 @@ void cli_error(const char *fmt, ...) CLI_PRINTF(1, 2);
 int cli_usage_error(const cli_call *call, const char *fmt, ...) CLI_PRINTF(2, 3);
 /* "quench: FILE: message" for a failed library call; returns the exit status. */
 int cli_fail(const qn_error *err);
-/* A qn_log_fn; its ctx is the cli_call. */
+/* Fill *err for callbacks that the library calls; the text must be escaped. Returns `status`. */
+qn_status cli_set_error(qn_error *err, qn_status status, const char *fmt, ...) CLI_PRINTF(3, 4);
+/* "quench: PATH: WHAT: reason" with the reason of errno; returns CLI_FAILED. */
+int cli_file_error(const char *path, const char *what);
+/* A qn_log_fn, and the ctx that goes with it. */
 void cli_log(void *ctx, qn_log_level level, const char *message);
+void *cli_log_ctx(const cli_call *call);
 /* Flush stdout; CLI_FAILED (said) if anything written to it was lost, else `status`. */
 int cli_finish_output(int status);
 /* True once SIGINT or SIGTERM came. */
@@ -202,6 +207,8 @@ void cli_progress_begin(cli_progress *progress, const cli_call *call, const char
 bool cli_progress_step(void *ctx, int64_t done, int64_t total);
 void cli_progress_end(cli_progress *progress);
 double cli_clock_seconds(void);
+/* The most memory that this process has had resident; -1 if unknown. */
+int64_t cli_peak_bytes(void);
 
 #if defined(__GNUC__)
 #pragma GCC poison strcpy strcat sprintf vsprintf gets strtok atoi atol atoll atof alloca

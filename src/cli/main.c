@@ -60,6 +60,20 @@ int cli_usage_error(const cli_call *call, const char *fmt, ...)
     return CLI_BAD_USAGE;
 }
 
+qn_status cli_set_error(qn_error *err, qn_status status, const char *fmt, ...)
+{
+    va_list args;
+
+    if (err != NULL) {
+        *err = (qn_error)QN_ERROR_INIT;
+        err->status = status;
+        va_start(args, fmt);
+        (void)vsnprintf(err->message, sizeof err->message, fmt, args);
+        va_end(args);
+    }
+    return status;
+}
+
 int cli_fail(const qn_error *err)
 {
     const char *message = err->message[0] != '\0' ? err->message : qn_status_text(err->status);
@@ -71,6 +85,22 @@ int cli_fail(const qn_error *err)
     }
     const int code = qn_status_exit_code(err->status);
     return code == CLI_OK ? CLI_FAILED : code;
+}
+
+int cli_file_error(const char *path, const char *what)
+{
+    const int reason = errno;
+    cli_text shown = {NULL, 0, 0};
+
+    cli_text_escape(&shown, path, (int64_t)strlen(path), 0);
+    cli_error("%s: %s: %s", shown.chars, what, strerror(reason));
+    cli_text_free(&shown);
+    return CLI_FAILED;
+}
+
+void *cli_log_ctx(const cli_call *call)
+{
+    return (void *)(uintptr_t)call; /* cli_log() only looks at it */
 }
 
 void cli_log(void *ctx, qn_log_level level, const char *message)

@@ -427,13 +427,27 @@ static int refuse(const cli_call *call, int result, char **argv)
     return unknown_option(call, token);
 }
 
+/* What is not zero when it is not given. */
+static void set_defaults(cli_call *call)
+{
+    const cli_options *options = &call->command->options;
+
+    call->common.log_level = QN_LOG_WARNING;
+    for (int i = 0; i < options->n; i++) {
+        if (options->rows[i].kind == CLI_DTYPE) {
+            void *target = (char *)call->values + options->rows[i].offset;
+            *(qn_dtype *)target = QN_DTYPE_NONE;
+        }
+    }
+}
+
 int cli_parse(const cli_command *command, int argc, char **argv, cli_call *out_call)
 {
     getopt_tables tables;
 
     *out_call = (cli_call){.command = command};
-    out_call->common.log_level = QN_LOG_WARNING;
     out_call->values = cli_alloc(1, command->n_value_bytes > 0 ? command->n_value_bytes : 1);
+    set_defaults(out_call);
     build_tables(command, &tables);
     opterr = 0;
     optind = 1;

@@ -1,4 +1,5 @@
 /* progress.c — a bar on stderr: on a terminal only, after a delay, with rate and time left. */
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -69,4 +70,11 @@ void cli_progress_end(cli_progress *progress)
         (void)fflush(stderr);
     }
     progress->is_drawn = false;
+}
+
+int64_t cli_peak_bytes(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : -1;
 }

@@ -1,0 +1,1 @@
+quench codec --cols 32 encode a b

@@ -1,0 +1,4 @@
+$PYTHON -c 'import sys; sys.stdout.buffer.write(bytes(4 * 40))' > x.f32
+quench codec --type q8_0 --cols 32 encode x.f32 x.q8_0 || status=$?
+ls
+exit $status
