@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all setup setup-build demo test test-full check bench fuzz lint install coverage clean
+.PHONY: all setup setup-build demo test test-full check parity-soak bench fuzz lint install coverage clean
 
 all: setup-build
 	cmake --preset release
@@ -25,6 +25,9 @@ test check: setup
 test-full: setup
 	@scripts/setup.sh full
 	@scripts/test.sh full
+
+parity-soak: setup all
+	cmake --build --preset release --target parity_soak
 
 bench: all
 	@scripts/setup.sh test
