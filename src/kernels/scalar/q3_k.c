@@ -7,25 +7,10 @@
  * The third bit of element i is bit i / 32 of byte i mod 32; planes as in tq2_0.
  * Scale of sub-block j: low four bits in byte 96 + j mod 8, low nibble for j < 8, else high; upper
  * two bits at 2 * (j / 4) of byte 104 + j mod 4.    y = (d * (sc - 32)) * (level - 4). */
+#include "kernels/k_pack_internal.h"
 #include "kernels/search_internal.h"
 
 enum { N = QNI_SUPER, SUB = 16, N_SUBS = N / SUB };
-
-static int32_t scale_code(const uint8_t *packed, int j)
-{
-    const int32_t low = packed[j % 8] >> (j < 8 ? 0 : 4) & 15;
-    const int32_t high = packed[8 + j % 4] >> (2 * (j / 4)) & 3;
-    return low | high << 4;
-}
-
-static void pack_scale_codes(const uint8_t *codes, uint8_t *packed)
-{
-    memset(packed, 0, 12);
-    for (int j = 0; j < N_SUBS; j++) {
-        packed[j % 8] = (uint8_t)(packed[j % 8] | (codes[j] & 15) << (j < 8 ? 0 : 4));
-        packed[8 + j % 4] = (uint8_t)(packed[8 + j % 4] | codes[j] >> 4 << (2 * (j / 4)));
-    }
-}
 
 /* Returns the scale of the scales; fills levels 0..7 and the packed codes. With nothing to scale
  * the codes are 0, which means -32, and d is 0. */
@@ -46,7 +31,7 @@ static float search_plain(const float *x, uint8_t *levels, uint8_t *packed)
         const int8_t code = (int8_t)qni_nearest(inv * scales[j]);
         codes[j] = (uint8_t)(qni_clamp_i32(code, -32, 31) + 32);
     }
-    pack_scale_codes(codes, packed);
+    qni_pack_q3_k_codes(codes, packed);
     return 1.0f / inv;
 }
 
@@ -64,7 +49,7 @@ static float search_weighted(const float *x, const float *importance, uint8_t *l
     }
     uint8_t codes[N_SUBS];
     const float d = qni_search_symmetric(N_SUBS, 32, scales, sums, codes);
-    pack_scale_codes(codes, packed);
+    qni_pack_q3_k_codes(codes, packed);
     return d;
 }
 
@@ -77,15 +62,10 @@ static qni_encode_result encode_block(const float *x, const float *importance,
     const qni_encode_result result = qni_store_scale(block->d, d);
     const float stored = qni_load_scale(block->d);
     for (int j = 0; j < N_SUBS; j++) {
-        const float scale = stored * (float)(scale_code(block->scales, j) - 32);
+        const float scale = stored * (float)(qni_q3_k_code(block->scales, j) - 32);
         qni_requantize_symmetric(x + SUB * j, SUB, 4, scale, levels + SUB * j);
     }
-    memset(block->hmask, 0, sizeof block->hmask);
-    for (int i = 0; i < N; i++) {
-        block->hmask[i % 32] = (uint8_t)(block->hmask[i % 32] | levels[i] >> 2 << (i / 32));
-        levels[i] &= 3;
-    }
-    qni_pack_planes(levels, block->qs);
+    qni_pack_q3_k_levels(levels, block);
     return result;
 }
 
@@ -110,7 +90,7 @@ QNI_PROTO_decode(qni_decode_q3_k_scalar)
         uint8_t levels[N];
         qni_unpack_planes(block->qs, levels);
         for (int i = 0; i < N; i++) {
-            const float scale = d * (float)(scale_code(block->scales, i / SUB) - 32);
+            const float scale = d * (float)(qni_q3_k_code(block->scales, i / SUB) - 32);
             const int32_t high = block->hmask[i % 32] >> (i / 32) & 1;
             out[i] = scale * (float)(levels[i] + 4 * high - 4);
         }

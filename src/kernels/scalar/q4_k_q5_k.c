@@ -15,6 +15,7 @@
  *   T[0..3]   sc 0..3, and in their top two bits the upper two of sc 4..7
  *   T[4..7]   mn 0..3, and in their top two bits the upper two of mn 4..7
  *   T[8..11]  low four bits of sc 4..7 (low nibble) and of mn 4..7 (high nibble) */
+#include "kernels/k_pack_internal.h"
 #include "kernels/search_internal.h"
 
 enum { N = QNI_SUPER, SUB = 32, N_SUBS = N / SUB };
@@ -31,30 +32,6 @@ typedef struct encoded {
     float d;
     float dmin;
 } encoded;
-
-static int32_t scale_code(const uint8_t *t, int j)
-{
-    return j < 4 ? t[j] & 63 : (t[j + 4] & 15) | t[j - 4] >> 6 << 4;
-}
-
-static int32_t offset_code(const uint8_t *t, int j)
-{
-    return j < 4 ? t[j + 4] & 63 : t[j + 4] >> 4 | t[j] >> 6 << 4;
-}
-
-/* A code above 63 spills into its neighbours, as the reference's does. */
-static void pack_codes(const uint8_t *sc, const uint8_t *mn, uint8_t *t)
-{
-    for (int j = 0; j < 4; j++) {
-        t[j] = sc[j];
-        t[j + 4] = mn[j];
-    }
-    for (int j = 4; j < N_SUBS; j++) {
-        t[j + 4] = (uint8_t)((sc[j] & 15) | (mn[j] & 15) << 4);
-        t[j - 4] = (uint8_t)(t[j - 4] | sc[j] >> 4 << 6);
-        t[j] = (uint8_t)(t[j] | mn[j] >> 4 << 6);
-    }
-}
 
 /* Eight values to 6-bit codes under a common scale, which is returned. */
 static float fit_plain(const float *values, uint8_t *codes)
@@ -84,7 +61,7 @@ static void encode_plain(const float *x, const qni_affine_params *search, encode
     uint8_t mn[N_SUBS];
     out->d = fit_plain(scales, sc);
     out->dmin = fit_plain(offsets, mn);
-    pack_codes(sc, mn, out->codes);
+    qni_pack_k_codes(sc, mn, out->codes);
 }
 
 static void encode_weighted(const float *x, const float *importance,
@@ -108,15 +85,16 @@ static void encode_weighted(const float *x, const float *importance,
         sc[j] = (uint8_t)qni_min_i32(63, sc[j]);
         mn[j] = (uint8_t)qni_min_i32(63, mn[j]);
     }
-    pack_codes(sc, mn, out->codes);
+    qni_pack_k_codes(sc, mn, out->codes);
 }
 
 /* Levels again, under the scales as they are stored. */
 static void requantize(const float *x, int m, float d, float dmin, encoded *out)
 {
     for (int j = 0; j < N_SUBS; j++) {
-        qni_requantize_affine(x + SUB * j, SUB, m, d * (float)scale_code(out->codes, j),
-                              dmin * (float)offset_code(out->codes, j), out->levels + SUB * j);
+        qni_requantize_affine(x + SUB * j, SUB, m, d * (float)qni_k_scale_code(out->codes, j),
+                              dmin * (float)qni_k_offset_code(out->codes, j),
+                              out->levels + SUB * j);
     }
 }
 
@@ -132,9 +110,7 @@ static qni_encode_result encode_q4_k(const float *x, const float *importance, qn
         qni_worse(qni_store_scale(block->d, e.d), qni_store_scale(block->dmin, e.dmin));
     memcpy(block->scales, e.codes, sizeof e.codes);
     requantize(x, 15, qni_load_scale(block->d), qni_load_scale(block->dmin), &e);
-    for (int group = 0; group < N / 64; group++) {
-        qni_pack_nibbles(e.levels + 64 * group, 64, block->qs + 32 * group);
-    }
+    qni_pack_q4_k_levels(e.levels, block);
     return result;
 }
 
@@ -150,14 +126,7 @@ static qni_encode_result encode_q5_k(const float *x, const float *importance, qn
         qni_worse(qni_store_scale(block->d, e.d), qni_store_scale(block->dmin, e.dmin));
     memcpy(block->scales, e.codes, sizeof e.codes);
     requantize(x, 31, qni_load_scale(block->d), qni_load_scale(block->dmin), &e);
-    memset(block->qh, 0, sizeof block->qh);
-    for (int i = 0; i < N; i++) {
-        block->qh[i % 32] = (uint8_t)(block->qh[i % 32] | e.levels[i] >> 4 << (i / 32));
-        e.levels[i] &= 15;
-    }
-    for (int group = 0; group < N / 64; group++) {
-        qni_pack_nibbles(e.levels + 64 * group, 64, block->qs + 32 * group);
-    }
+    qni_pack_q5_k_levels(e.levels, block);
     return result;
 }
 
@@ -192,8 +161,8 @@ static void decode_levels(const uint8_t *levels, const uint8_t *codes, float d, 
                           float *out)
 {
     for (int j = 0; j < N_SUBS; j++) {
-        const float scale = d * (float)scale_code(codes, j);
-        const float offset = dmin * (float)offset_code(codes, j);
+        const float scale = d * (float)qni_k_scale_code(codes, j);
+        const float offset = dmin * (float)qni_k_offset_code(codes, j);
         for (int i = SUB * j; i < SUB * (j + 1); i++) {
             out[i] = scale * (float)levels[i] - offset;
         }

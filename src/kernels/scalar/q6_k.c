@@ -7,24 +7,10 @@
  * Each half of 128 elements, in groups g = 0..3 of 32: the low nibble of group g, element l, is in
  * byte 32 * (g mod 2) + l of the half's 64, low for g < 2 and high for g >= 2; the upper two bits
  * are a plane as in tq2_0.    y = (d * sc) * (level - 32). */
+#include "kernels/k_pack_internal.h"
 #include "kernels/search_internal.h"
 
 enum { N = QNI_SUPER, SUB = 16, N_SUBS = N / SUB };
-
-static void pack_levels(const uint8_t *levels, qni_block_q6_k *block)
-{
-    uint8_t part[N];
-    for (int i = 0; i < N; i++) {
-        part[i] = levels[i] & 15;
-    }
-    for (int half = 0; half < 2; half++) {
-        qni_pack_nibbles(part + 128 * half, 128, block->ql + 64 * half);
-    }
-    for (int i = 0; i < N; i++) {
-        part[i] = levels[i] >> 4;
-    }
-    qni_pack_planes(part, block->qh);
-}
 
 static void unpack_levels(const qni_block_q6_k *block, uint8_t *levels)
 {
@@ -61,7 +47,7 @@ static qni_encode_result encode_block(const float *x, const float *importance,
         qni_requantize_symmetric(x + SUB * j, SUB, 32, d * (float)block->scales[j],
                                  levels + SUB * j);
     }
-    pack_levels(levels, block);
+    qni_pack_q6_k_levels(levels, block);
     return result;
 }
 
