@@ -385,6 +385,7 @@ QN_API QN_NODISCARD qn_status qn_gguf_array_copy(const qn_gguf_array *array, qn_
 #define QN_GGUF_READER_GGML      1u /* ggml's reader, so llama.cpp */
 #define QN_GGUF_READER_GGML_DATA 2u /* ggml when asked for the data too (imatrix, gguf-hash) */
 #define QN_GGUF_READER_GGUF_PY   4u /* the official Python package */
+#define QN_GGUF_READER_LLAMA     8u /* llama.cpp's model loader, on top of ggml's reader */
 
 /** What one warning is about; the values never change. */
 typedef enum qn_gguf_warning_code {
@@ -440,11 +441,6 @@ QN_API int64_t qn_gguf_report_n(const qn_gguf_report *report);
 QN_API const qn_gguf_warning *qn_gguf_report_at(const qn_gguf_report *report, int64_t index);
 /** Free it; NULL is allowed. Threads: once. Since 0.1. */
 QN_API void qn_gguf_report_free(qn_gguf_report *report);
-
-/** What a file that is not GGUF is, by its first bytes ("a Git LFS pointer, ..."); NULL if they are
- * not known. `n_bytes` of the beginning (64 or more see everything). Static storage.
- * Threads: any thread. Since 0.1. */
-QN_API const char *qn_gguf_describe_foreign(const void *bytes, int64_t n_bytes);
 
 /* --- shard names ------------------------------------------------------------------------------ */
 

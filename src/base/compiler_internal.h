@@ -9,6 +9,7 @@
 #define QNI_INLINE                  static inline __attribute__((always_inline))
 #define QNI_COLD                    __attribute__((cold))
 #define QNI_ALIGNED(n)              __attribute__((aligned(n)))
+#define QNI_PREFETCH_WRITE(ptr)     __builtin_prefetch((ptr), 1)
 #else
 #define QNI_PRINTF(fmt_at, args_at)
 #define QNI_LIKELY(x)   (x)
@@ -16,6 +17,7 @@
 #define QNI_INLINE      static inline
 #define QNI_COLD
 #define QNI_ALIGNED(n)
+#define QNI_PREFETCH_WRITE(ptr) ((void)(ptr))
 #endif
 
 #endif
