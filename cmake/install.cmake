@@ -12,6 +12,7 @@ install(EXPORT quench-targets NAMESPACE quench:: DESTINATION ${CMAKE_INSTALL_LIB
 configure_package_config_file(cmake/quench-config.cmake.in quench-config.cmake
     INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/quench)
 write_basic_package_version_file(quench-config-version.cmake COMPATIBILITY SameMinorVersion)
+file(RELATIVE_PATH QN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/quench.pc.in quench.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/quench-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/quench-config-version.cmake

@@ -103,13 +103,27 @@ void *cli_log_ctx(const cli_call *call)
     return (void *)(uintptr_t)call; /* cli_log() only looks at it */
 }
 
+#define MAX_WARNINGS 5 /* shown before the rest is only counted, unless more is asked for */
+static int n_warnings;
+
 void cli_log(void *ctx, qn_log_level level, const char *message)
 {
     static const char *const words[] = {"debug", "info", "warning"};
     const cli_call *call = ctx;
 
-    if ((int)level >= call->common.log_level && (int)level < CLI_COUNT(words)) {
-        cli_error("%s: %s", words[level], message);
+    if ((int)level < call->common.log_level || (int)level >= CLI_COUNT(words)) {
+        return;
+    }
+    if (call->common.log_level == QN_LOG_WARNING && n_warnings++ >= MAX_WARNINGS) {
+        return;
+    }
+    cli_error("%s: %s", words[level], message);
+}
+
+static void count_hidden_warnings(void)
+{
+    if (n_warnings > MAX_WARNINGS) {
+        cli_error("warning: %d more; --log-level info shows all", n_warnings - MAX_WARNINGS);
     }
 }
 
@@ -229,6 +243,7 @@ static int run_command(const cli_command *command, int argc, char **argv)
         cli_help(command, stdout);
     } else if (status == CLI_OK) {
         status = command->run(&call);
+        count_hidden_warnings();
     }
     cli_call_free(&call);
     return status;

@@ -25,6 +25,7 @@ cli_table *cli_table_new(void)
 
     table->table = scols_new_table();
     check(table->table == NULL);
+    check(scols_table_enable_noencoding(table->table, 1)); /* cells are escaped already */
     return table;
 }
 

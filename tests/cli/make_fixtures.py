@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the small models that the cases of tests/cli look at: make_fixtures.py FOLDER.
+"""Writes the small models that the cases of tests/cli look at: make_fixtures.py FOLDER; or one that
+takes seconds to quantize: make_fixtures.py --slow FILE.
 
 Everything is made here from numbers in this file, with the standard library only, so that what a
 case expects can be checked by reading."""
@@ -7,7 +8,7 @@ import pathlib
 import struct
 import sys
 
-U32, F32, BOOL, STRING, ARRAY, U64 = 4, 6, 7, 8, 9, 10
+U16, U32, I32, F32, BOOL, STRING, ARRAY, U64 = 2, 4, 5, 6, 7, 8, 9, 10
 TYPE_F32, TYPE_F16 = 0, 1
 ALIGNMENT = 32
 
@@ -23,7 +24,7 @@ def value(kind, payload):
     if kind == ARRAY:
         element, items = payload
         return struct.pack("<IQ", element, len(items)) + b"".join(value(element, i) for i in items)
-    return struct.pack({U32: "<I", F32: "<f", BOOL: "<B", U64: "<Q"}[kind], payload)
+    return struct.pack({U16: "<H", I32: "<i", U32: "<I", F32: "<f", BOOL: "<B", U64: "<Q"}[kind], payload)
 
 
 def padded(n_bytes):
@@ -90,6 +91,10 @@ def llama_tensors(bad=None):
     ]
 
 
+def split_keys(number):
+    return [("split.no", U16, number), ("split.count", U16, 2), ("split.tensors.count", I32, 5)]
+
+
 def safetensors(tensors, metadata=None):
     """`tensors`: (name, dtype, shape, bytes)."""
     members = []
@@ -105,7 +110,22 @@ def safetensors(tensors, metadata=None):
     return struct.pack("<Q", len(header)) + header + b"".join(t[3] for t in tensors)
 
 
+def write_slow_model(path):
+    """A model that keeps one thread busy for a second or more: 16 Mi weights."""
+    block = f16(numbers(64 * 1024, 1))
+    n_rows = 16 * 1024 * 1024 // 4096
+    head = gguf([("general.architecture", STRING, "llama"), ("llama.block_count", U32, 1)],
+                [("blk.0.ffn_down.weight", TYPE_F16, (4096, n_rows), b"")])
+    with open(path, "wb") as file:
+        file.write(head)
+        for _ in range(256):
+            file.write(block)
+
+
 def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--slow":
+        write_slow_model(sys.argv[2])
+        return
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[1])
@@ -125,8 +145,22 @@ def main():
              ("reversed", STRING, "a\u202eb"), ("cyrillic", STRING, "модель"),
              ("not.utf8", STRING, b"\xff\xfe")],
             [("wei\x1b[2Jght", TYPE_F32, (4,), f32([1, 2, 3, 4]))]),
+        "many-values.gguf": gguf(
+            [("general.architecture", STRING, "llama"), ("largest", U64, 2 ** 64 - 1),
+             ("third", F32, 1 / 3), ("yes", BOOL, 1), ("none", ARRAY, (F32, [])),
+             ("nested", ARRAY, (ARRAY, [(U32, [1, 2]), (U32, [3])])),
+             ("long", STRING, "x" * 200), ("many", ARRAY, (U32, list(range(100))))], []),
         "empty.gguf": b"",
         "text.gguf": b"This is not a model.\n",
+        "pointer.gguf": b"version https://git-lfs.github.com/spec/v1\n"
+                        b"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
+                        b"size 12345\n",
+        "page.gguf": b"<!DOCTYPE html>\n<html><body>Not found</body></html>\n",
+        "archive.gguf": b"PK\x03\x04" + bytes(60),
+        "zeros.gguf": bytes(4096),
+        "split-00001-of-00002.gguf": gguf(llama_keys() + split_keys(0), llama_tensors()[:2]),
+        "split-00002-of-00002.gguf": gguf(split_keys(1), llama_tensors()[2:]),
+        "lonely-00001-of-00002.gguf": gguf(llama_keys() + split_keys(0), llama_tensors()[:2]),
         "tiny.safetensors": safetensors(
             [("a.weight", "F32", (2, 3), f32(numbers(6, 1))),
              ("b.weight", "F16", (4,), f16(numbers(4, 2)))], [("format", "pt")]),

@@ -1,0 +1,68 @@
+/* view.c — which container a file is, told from its first bytes, and what all views share. */
+#include "cli/view.h"
+
+int64_t view_file_size(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    int64_t n_bytes = -1;
+
+    if (file == NULL) {
+        return -1;
+    }
+    if (fseeko(file, 0, SEEK_END) == 0) {
+        n_bytes = (int64_t)ftello(file);
+    }
+    (void)fclose(file);
+    return n_bytes;
+}
+
+int64_t view_dim(const view_tensor *tensor, int32_t i)
+{
+    return tensor->shape != NULL ? tensor->shape[tensor->n_dims - 1 - i] : tensor->ne[i];
+}
+
+void view_add_warning(model_view *view, const char *message)
+{
+    cli_text *warnings = cli_alloc((size_t)view->n_warnings + 1, sizeof *warnings);
+
+    if (view->n_warnings > 0) {
+        memcpy(warnings, view->warnings, (size_t)view->n_warnings * sizeof *warnings);
+    }
+    cli_text_add(&warnings[view->n_warnings], message, strlen(message));
+    free(view->warnings);
+    view->warnings = warnings;
+    view->n_warnings++;
+}
+
+int view_open(const char *path, const view_options *options, model_view *out_view)
+{
+    qn_error err = QN_ERROR_INIT;
+
+    memset(out_view, 0, sizeof *out_view);
+    cli_guard_input(path);
+    out_view->path = path;
+    const qn_status status = view_open_gguf(path, options, out_view, &err);
+    if (status == QN_OK) {
+        return CLI_OK;
+    }
+    view_close(out_view);
+    return cli_fail(&err);
+}
+
+void view_close(model_view *view)
+{
+    if (view->close != NULL) {
+        view->close(view);
+    }
+    for (int64_t i = 0; i < view->n_warnings; i++) {
+        cli_text_free(&view->warnings[i]);
+    }
+    free(view->warnings);
+    free(view->files);
+    cli_text_free(&view->layout);
+    cli_text_free(&view->title);
+    cli_text_free(&view->architecture);
+    cli_text_free(&view->file_type);
+    memset(view, 0, sizeof *view);
+    cli_guard_input(NULL);
+}

@@ -1,0 +1,1 @@
+cp "$FIXTURES/archive.gguf" . && quench inspect archive.gguf

@@ -1,0 +1,1 @@
+mkdir folder.gguf && quench inspect folder.gguf

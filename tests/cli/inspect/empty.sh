@@ -1,0 +1,1 @@
+cp "$FIXTURES/empty.gguf" . && quench inspect empty.gguf

@@ -1,0 +1,1 @@
+cp "$FIXTURES/header-cut.gguf" . && quench inspect header-cut.gguf

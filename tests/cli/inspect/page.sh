@@ -1,0 +1,1 @@
+cp "$FIXTURES/page.gguf" . && quench inspect page.gguf

@@ -1,0 +1,1 @@
+cp "$FIXTURES/pointer.gguf" . && quench inspect pointer.gguf

@@ -1,0 +1,1 @@
+cp "$FIXTURES/tiny.safetensors" . && quench inspect tiny.safetensors

@@ -1,0 +1,1 @@
+cp "$FIXTURES/tiny.gguf" . && quench inspect -s tiny.gguf

@@ -1,0 +1,1 @@
+cp "$FIXTURES/tiny.gguf" . && quench inspect tiny.gguf

@@ -1,0 +1,1 @@
+cp "$FIXTURES/truncated.gguf" . && quench inspect truncated.gguf

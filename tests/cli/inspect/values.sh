@@ -1,0 +1,1 @@
+cp "$FIXTURES/many-values.gguf" . && quench inspect many-values.gguf

@@ -1,0 +1,1 @@
+cp "$FIXTURES/zeros.gguf" . && quench inspect zeros.gguf
