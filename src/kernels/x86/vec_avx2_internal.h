@@ -216,6 +216,15 @@ QNI_INLINE void vi_store_u8(uint8_t *p, vi x)
     _mm_storeu_si128((__m128i *)(void *)p, bytes);
 }
 
+/* 32 lanes in -128..127. */
+QNI_INLINE void vi_store_i8x2(int8_t *p, vi x, vi y)
+{
+    const __m256i xy =
+        _mm256_packs_epi16(_mm256_packs_epi32(x.a, x.b), _mm256_packs_epi32(y.a, y.b));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm256_permutevar8x32_epi32(xy, order));
+}
+
 /* 16 bytes, zero-extended. */
 QNI_INLINE vi vi_load_u8(const uint8_t *p)
 {
