@@ -9,10 +9,12 @@
 #include "quench/gguf.h"
 #include "quench/isa.h"
 #include "quench/json.h"
+#include "quench/matmul.h"
 #include "quench/model.h"
 #include "quench/probe.h"
 #include "quench/safetensors.h"
 #include "quench/status.h"
+#include "quench/tensor.h"
 #include "quench/version.h"
 
 #endif

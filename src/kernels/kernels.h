@@ -42,6 +42,46 @@ typedef qni_encode_result (*qni_encode_fn)(const float *x, int64_t n_rows, int64
 typedef void (*qni_decode_fn)(const void *blocks, int64_t n_blocks, float *out);
 #define QNI_PROTO_decode(symbol) void symbol(const void *blocks, int64_t n_blocks, float *out)
 
+/* A tile of products: y[c * y_stride + r] = sum over k of w[r][k] * a[c][k].
+ * Rows of weights are blocks of the kernel's type, rows of activations blocks of its partner
+ * (qni_dot_activation()); strides of both in bytes, y_stride in floats. Every output is the same
+ * whatever tile it is computed in: results depend on neither threads nor the number of columns. */
+typedef struct qni_dot_tile {
+    const uint8_t *w;
+    int64_t w_stride;
+    int64_t n_rows;
+    const uint8_t *a;
+    int64_t a_stride;
+    int64_t n_cols;
+    int64_t n_elems; /* of a row: whole blocks of both types */
+    float *y;
+    int64_t y_stride;
+} qni_dot_tile;
+
+typedef void (*qni_dot_fn)(const qni_dot_tile *tile);
+#define QNI_PROTO_dot(symbol) void symbol(const qni_dot_tile *tile)
+
+/* The transposed product, on widened weights: y[c][k] += sum over r of s[c][r] * w[r][k], each sum
+ * in order of r. Strides in floats. */
+typedef struct qni_spread_tile {
+    const float *w;
+    int64_t w_stride;
+    int64_t n_rows;
+    const float *s;
+    int64_t s_stride;
+    int64_t n_cols;
+    int64_t n_elems;
+    float *y;
+    int64_t y_stride;
+} qni_spread_tile;
+
+typedef void (*qni_spread_fn)(const qni_spread_tile *tile);
+#define QNI_PROTO_spread(symbol) void symbol(const qni_spread_tile *tile)
+
+/* What activations become for weights of a type: f32 for f32, f16 and bf16, else q8_0, q8_1 or
+ * q8_K; QN_DTYPE_NONE: no product with this type. */
+qn_dtype qni_dot_activation(qn_dtype weights);
+
 #define QN_KERNEL(operation, dtype, isa, symbol) QNI_PROTO_##operation(symbol);
 #include "kernels/kernels.def"
 #undef QN_KERNEL

@@ -9,26 +9,17 @@
 
 #include <cmocka.h>
 
-#include "guarded.h"
+#include "support/inputs.h"
 
 enum { N_BLOCKS = 20000, N_SHORT = 19 };
 
-/* xorshift64*; a run prints its seed with each failure. */
-static const uint64_t seed = 0x9e3779b97f4a7c15u;
-static uint64_t state;
-
-static uint64_t next_random(void)
-{
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return state * 0x2545f4914f6cdd1du;
-}
+static const uint64_t seed = 0x9e3779b97f4a7c15u; /* printed with each failure */
+static test_rng rng;
 
 static void fill_random(uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        bytes[i] = (uint8_t)(next_random() >> 56);
+        bytes[i] = (uint8_t)test_next(&rng);
     }
 }
 
@@ -102,8 +93,8 @@ static void guard_pages(const qni_kernel_row *row, qni_decode_fn referee, const 
     for (int64_t n = 1; n <= N_SHORT; n++) {
         const size_t n_in = (size_t)(n * qn_dtype_block_bytes(row->dtype));
         const size_t n_out = (size_t)(n * n_elems) * sizeof(float);
-        guarded in = guarded_new(n_in);
-        guarded out = guarded_new(n_out);
+        test_guarded in = test_guarded_new(n_in);
+        test_guarded out = test_guarded_new(n_out);
         for (int at_end = 0; at_end < 2; at_end++) {
             uint8_t *blocks = at_end ? in.end - n_in : in.first;
             float *got = (float *)(void *)(at_end ? out.end - n_out : out.first);
@@ -112,8 +103,8 @@ static void guard_pages(const qni_kernel_row *row, qni_decode_fn referee, const 
             row->kernel.decode(blocks, n, got);
             expect_equal(row, w->want, got, n * n_elems, "guard pages");
         }
-        guarded_free(&in);
-        guarded_free(&out);
+        test_guarded_free(&in);
+        test_guarded_free(&out);
     }
 }
 
@@ -125,7 +116,7 @@ static void for_each_decoder(check_fn check)
     workspace w = {malloc((size_t)N_BLOCKS * 300), malloc(n_floats * sizeof(float)),
                    malloc(n_floats * sizeof(float))};
     assert_true(w.blocks && w.want && w.got);
-    state = seed;
+    rng.state = seed;
     int n_checked = 0;
     for (int i = 0; qni_kernel_row_at(i); i++) {
         const qni_kernel_row *row = qni_kernel_row_at(i);

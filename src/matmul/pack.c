@@ -1,0 +1,156 @@
+/* pack.c — packed weights, and the copies that a handle keeps of weights that stay. */
+#include "matmul/compute_internal.h"
+
+#define ROW_ALIGNMENT 64
+
+typedef struct pack_job {
+    const qni_rows *from;
+    qn_packed *to;
+    int64_t n_row_bytes;
+} pack_job;
+
+static qn_status pack_row(void *ctx, int64_t row, int worker, qn_error *err)
+{
+    (void)worker, (void)err;
+    const pack_job *job = ctx;
+    uint8_t *to = job->to->bytes + row * job->to->rows.stride;
+    memcpy(to, job->from->bytes + row * job->from->stride, (size_t)job->n_row_bytes);
+    memset(to + job->n_row_bytes, 0, (size_t)(job->to->rows.stride - job->n_row_bytes));
+    return QN_OK;
+}
+
+static qn_status packed_bytes(const qni_rows *rows, int64_t *out_stride, int64_t *out_n_bytes,
+                              qn_error *err)
+{
+    QN_CHECK(qni_align_up_i64(rows->stride, ROW_ALIGNMENT, out_stride) &&
+                 qni_mul_i64(rows->n_out, *out_stride, out_n_bytes),
+             err, QN_ERR_OVERFLOW, -1, "%" PRId64 " rows of %" PRId64 " bytes do not fit",
+             rows->n_out, rows->stride);
+    return QN_OK;
+}
+
+static qn_status pack_rows(qn_compute *compute, const qni_rows *rows, qn_packed **out_packed,
+                           qn_error *err)
+{
+    qn_packed *packed = qni_alloc_zeroed(compute->allocator, sizeof *packed);
+    if (!packed) {
+        return qni_fail_memory(err, sizeof *packed);
+    }
+    qn_status st = QN_OK;
+    packed->allocator = compute->allocator;
+    packed->layout = QN_LAYOUT_ROWS;
+    packed->rows = *rows;
+    QN_TRY_GOTO(packed_bytes(rows, &packed->rows.stride, &packed->n_bytes, err));
+    packed->bytes = qni_alloc_aligned(packed->allocator, (size_t)packed->n_bytes, ROW_ALIGNMENT);
+    if (!packed->bytes) {
+        st = qni_fail_memory(err, (size_t)packed->n_bytes);
+        goto done;
+    }
+    packed->rows.bytes = packed->bytes;
+    pack_job job = {rows, packed, rows->stride};
+    QN_TRY_GOTO(qni_pool_run(compute->pool, rows->n_out, pack_row, &job, err));
+    *out_packed = packed;
+    return QN_OK;
+done:
+    qn_packed_free(packed);
+    return st;
+}
+
+qn_status qn_pack(qn_compute *compute, const qn_rhs *w, qn_layout layout, qn_packed **out_packed,
+                  qn_error *err)
+{
+    qni_rows rows;
+    *out_packed = NULL;
+    QN_CHECK(compute, err, QN_ERR_INVALID_ARGUMENT, -1, "no compute handle was given");
+    QN_TRY(qni_check_rhs(w, &rows, err));
+    QN_CHECK(layout == QN_LAYOUT_DEFAULT || layout == QN_LAYOUT_ROWS, err, QN_ERR_UNSUPPORTED, -1,
+             "layout %d is not one of this version", (int)layout);
+    return pack_rows(compute, &rows, out_packed, err);
+}
+
+void qn_packed_free(qn_packed *packed)
+{
+    if (!packed) {
+        return;
+    }
+    if (packed->bytes) {
+        qni_free_aligned(packed->allocator, packed->bytes, (size_t)packed->n_bytes, ROW_ALIGNMENT);
+    }
+    qni_free(packed->allocator, packed, sizeof *packed);
+}
+
+int64_t qn_packed_bytes(const qn_packed *packed)
+{
+    return packed->n_bytes;
+}
+
+qn_layout qn_packed_layout(const qn_packed *packed)
+{
+    return packed->layout;
+}
+
+qn_rhs qn_packed_shape(const qn_packed *packed)
+{
+    return (qn_rhs){
+        .dtype = packed->rows.dtype, .n_out = packed->rows.n_out, .n_in = packed->rows.n_in};
+}
+
+/* --- copies of weights that stay -----------------------------------------------------------------
+ */
+
+static bool is_same(const qn_rhs *a, const qn_rhs *b)
+{
+    return a->data == b->data && a->dtype == b->dtype && a->n_out == b->n_out && a->n_in == b->n_in;
+}
+
+qn_status qni_cache_find(qn_compute *compute, const qn_rhs *w, const qni_rows *rows,
+                         const qn_packed **out_packed, qn_error *err)
+{
+    *out_packed = NULL;
+    if (w->lifetime != QN_RHS_STABLE_PROCESS || compute->n_cache_bytes == 0) {
+        return QN_OK;
+    }
+    for (qni_cached *entry = compute->cached; entry; entry = entry->next) {
+        if (is_same(&entry->key, w)) {
+            *out_packed = entry->packed;
+            return QN_OK;
+        }
+    }
+    int64_t stride = 0;
+    int64_t n_bytes = 0;
+    QN_TRY(packed_bytes(rows, &stride, &n_bytes, err));
+    if (n_bytes > compute->n_cache_bytes - compute->n_cached_bytes) {
+        return QN_OK;
+    }
+    qni_cached *entry = qni_alloc_zeroed(compute->allocator, sizeof *entry);
+    if (!entry) {
+        return qni_fail_memory(err, sizeof *entry);
+    }
+    const qn_status st = pack_rows(compute, rows, &entry->packed, err);
+    if (st != QN_OK) {
+        qni_free(compute->allocator, entry, sizeof *entry);
+        return st;
+    }
+    entry->key = *w;
+    entry->next = compute->cached;
+    compute->cached = entry;
+    compute->n_cached_bytes += n_bytes;
+    *out_packed = entry->packed;
+    return QN_OK;
+}
+
+void qn_compute_drop_cache(qn_compute *compute)
+{
+    while (compute->cached) {
+        qni_cached *entry = compute->cached;
+        compute->cached = entry->next;
+        qn_packed_free(entry->packed);
+        qni_free(compute->allocator, entry, sizeof *entry);
+    }
+    compute->n_cached_bytes = 0;
+}
+
+int64_t qn_compute_cache_bytes(const qn_compute *compute)
+{
+    return compute->n_cached_bytes;
+}
