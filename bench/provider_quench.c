@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "quench/quench.h"
 
@@ -60,11 +61,12 @@ static size_t encode(int id, const float *src, void *dst, int64_t n_rows, int64_
 }
 
 /* The interface gives a decoder and an activation quantizer no type: one function for each. */
-#define FOR_EACH_TYPE(X)                                                                        \
-    X(Q4_0)                                                                                     \
-    X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q8_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(Q8_K)     \
-        X(IQ2_XXS) X(IQ2_XS) X(IQ3_XXS) X(IQ1_S) X(IQ4_NL) X(IQ3_S) X(IQ2_S) X(IQ4_XS) X(IQ1_M) \
-            X(TQ1_0) X(TQ2_0) X(MXFP4) X(NVFP4) X(Q1_0) X(Q2_0) X(F16) X(BF16)
+#define FOR_EACH_TYPE(X)                                                                       \
+    X(Q4_0)                                                                                    \
+    X(Q4_1)                                                                                    \
+    X(Q5_0) X(Q5_1) X(Q8_0) X(Q8_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(Q8_K) X(IQ2_XXS) \
+        X(IQ2_XS) X(IQ3_XXS) X(IQ1_S) X(IQ4_NL) X(IQ3_S) X(IQ2_S) X(IQ4_XS) X(IQ1_M) X(TQ1_0)  \
+            X(TQ2_0) X(MXFP4) X(NVFP4) X(Q1_0) X(Q2_0) X(F16) X(BF16)
 
 static void decode_row(qn_dtype dtype, const void *x, float *y, int64_t k)
 {
@@ -112,6 +114,100 @@ static int act_type(int id)
     return (int)qn_dtype_partner((qn_dtype)id);
 }
 
+/* --- products ------------------------------------------------------------------------------------
+ */
+
+typedef struct product {
+    qn_compute *compute;
+    int n_copies;
+    qn_rhs *w; /* n_copies */
+    qn_packed **packed;
+    float **y;
+    float *x;
+    int64_t n_rows;
+} product;
+
+static void *must_alloc(size_t n_bytes)
+{
+    void *p = aligned_alloc(64, (n_bytes + 63) / 64 * 64);
+    if (!p) {
+        fprintf(stderr, "no memory for %zu bytes\n", n_bytes);
+        exit(1);
+    }
+    memset(p, 0, n_bytes);
+    return p;
+}
+
+static void *mm_new(int id, const void *w, int64_t n_out, int64_t n_in, int64_t n_rows, int packed,
+                    int n_threads, int n_copies)
+{
+    qn_error err = QN_ERROR_INIT;
+    qn_compute_options options = QN_COMPUTE_OPTIONS_INIT;
+    if (qn_activation_dtype((qn_dtype)id) == QN_DTYPE_NONE) {
+        return NULL;
+    }
+    options.n_threads = n_threads;
+    options.isa = isa;
+    product *p = must_alloc(sizeof *p);
+    must(qn_compute_new(&options, &p->compute, &err), &err);
+    p->n_copies = n_copies;
+    p->n_rows = n_rows;
+    p->w = must_alloc((size_t)n_copies * sizeof *p->w);
+    p->packed = must_alloc((size_t)n_copies * sizeof *p->packed);
+    p->y = must_alloc((size_t)n_copies * sizeof *p->y);
+    p->x = must_alloc((size_t)(n_rows * n_in) * sizeof *p->x);
+    for (int i = 0; i < n_copies; i++) {
+        const int64_t n_bytes = n_out * (int64_t)row_bytes(id, n_in);
+        void *data = must_alloc((size_t)n_bytes);
+        memcpy(data, w, (size_t)n_bytes);
+        p->w[i] = (qn_rhs){(qn_dtype)id, n_out, n_in, data, n_bytes, QN_RHS_TRANSIENT};
+        p->y[i] = must_alloc((size_t)(n_rows * n_out) * sizeof *p->y[i]);
+        if (packed) {
+            must(qn_pack(p->compute, &p->w[i], QN_LAYOUT_DEFAULT, &p->packed[i], &err), &err);
+        }
+    }
+    return p;
+}
+
+static int mm_run(void *handle, int which)
+{
+    qn_error err = QN_ERROR_INIT;
+    product *p = handle;
+    const int i = which % p->n_copies;
+    must(p->packed[i] ? qn_matmul_packed(p->compute, p->packed[i], p->x, p->n_rows, p->y[i], &err)
+                      : qn_matmul(p->compute, &p->w[i], p->x, p->n_rows, p->y[i], &err),
+         &err);
+    return 0;
+}
+
+static void mm_set_x(void *handle, const float *x)
+{
+    product *p = handle;
+    memcpy(p->x, x, (size_t)(p->n_rows * p->w[0].n_in) * sizeof *x);
+}
+
+static const float *mm_y(void *handle, int which)
+{
+    const product *p = handle;
+    return p->y[which % p->n_copies];
+}
+
+static void mm_free(void *handle)
+{
+    product *p = handle;
+    for (int i = 0; i < p->n_copies; i++) {
+        free((void *)(uintptr_t)p->w[i].data);
+        free(p->y[i]);
+        qn_packed_free(p->packed[i]);
+    }
+    qn_compute_free(p->compute);
+    free(p->w);
+    free(p->packed);
+    free(p->y);
+    free(p->x);
+    free(p);
+}
+
 static bench_provider provider = {
     .name = "quench",
     .type_id = type_id,
@@ -123,6 +219,11 @@ static bench_provider provider = {
     .decoder = decoder,
     .act_type = act_type,
     .act_quantizer = act_quantizer,
+    .mm_new = mm_new,
+    .mm_run = mm_run,
+    .mm_set_x = mm_set_x,
+    .mm_y = mm_y,
+    .mm_free = mm_free,
 };
 
 __attribute__((visibility("default"))) const bench_provider *bench_provider_get(const char *arg)
