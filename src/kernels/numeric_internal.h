@@ -7,9 +7,12 @@
 #ifndef QNI_NUMERIC_INTERNAL_H
 #define QNI_NUMERIC_INTERNAL_H
 
+#include <float.h>
 #include <math.h>
 
 #include "kernels/kernels.h"
+
+static_assert(FLT_EVAL_METHOD == 0, "binary32 must be computed in binary32");
 
 /* Nearest integer by adding 1.5 * 2^23: ties to even for |v| < 2^22. Outside that range, and for
  * NaN and infinity, a bit accident that encoders can reach and that must be kept: NaN gives 0. */

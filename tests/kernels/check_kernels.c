@@ -1,6 +1,6 @@
-/* check_kernels.c [SEED] — every encode and decode kernel of kernels.def against the scalar referee
- * of its type: all distributions and weights, block counts around the vector widths, one and
- * several rows, unaligned buffers, guard pages at both ends.
+/* check_kernels.c [STRIDE [SEED]] — every encode and decode kernel of kernels.def against the
+ * scalar referee of its type: all distributions and weights, block counts around the vector widths,
+ * one and several rows, unaligned buffers, guard pages at both ends.
  *
  * Kernels of instruction sets that this machine lacks are counted as skipped. The scalar kernels
  * run too: against themselves, but between guard pages. No test library, so that it can be linked
@@ -22,6 +22,7 @@ typedef struct check_buffers {
 
 static check_buffers buffers;
 static test_rng rng;
+static int64_t stride = 1;
 
 static bool fail(const qni_kernel_row *row, const char *what, int64_t n_blocks)
 {
@@ -90,9 +91,11 @@ static bool check_encode(const qni_kernel_row *row)
                 const placement where = placements[n_cases % 4];
                 const int64_t n_rows = 1 + n_cases / 4 % N_ROWS_MAX;
                 n_cases++;
-                if (qn_dtype_block_elems(row->dtype) == QNI_SUPER && n_cases % 3 != 0 &&
-                    row->isa == QN_ISA_SCALAR) {
-                    continue; /* against itself: a third is enough */
+                /* A slow one against itself: a third is enough. */
+                const bool is_slow =
+                    row->isa == QN_ISA_SCALAR && qn_dtype_block_elems(row->dtype) == QNI_SUPER;
+                if (n_cases % (is_slow ? 3 * stride : stride) != 0) {
+                    continue;
                 }
                 if (!check_encode_case(row, tables, (test_distribution)d, (test_weights)kind,
                                        n_rows, block_counts[c], where)) {
@@ -118,7 +121,7 @@ static bool same_floats(const float *a, const float *b, size_t n)
 static bool check_decode(const qni_kernel_row *row)
 {
     const qni_decode_fn referee = qni_kernel_decode(row->dtype, QN_ISA_SCALAR);
-    for (int round = 0; round < 40 * N_COUNTS; round++) {
+    for (int round = 0; round < 40 * N_COUNTS; round += (int)stride) {
         const int64_t n_blocks = block_counts[round % N_COUNTS];
         const placement where = placements[round / N_COUNTS % 4];
         const size_t n_elems = (size_t)(n_blocks * qn_dtype_block_elems(row->dtype));
@@ -140,7 +143,9 @@ static bool check_decode(const qni_kernel_row *row)
 
 int main(int argc, char **argv)
 {
-    rng.state = argc > 1 ? strtoull(argv[1], NULL, 0) : 20240607;
+    stride = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
+    stride = stride < 1 ? 1 : stride;
+    rng.state = argc > 2 ? strtoull(argv[2], NULL, 0) : 20240607;
     printf("seed %llu\n", (unsigned long long)rng.state);
     const size_t n_elems = (size_t)N_ROWS_MAX * N_BLOCKS_MAX * QNI_SUPER;
     buffers.x = test_guarded_new(4 * n_elems);
