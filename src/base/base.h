@@ -21,6 +21,7 @@
 #include "base/os_internal.h"
 #include "base/pool_internal.h"
 #include "base/strmap_internal.h"
+#include "base/turn_internal.h"
 #include "quench/isa.h"
 
 #include "base/banned.h"

@@ -48,10 +48,13 @@ int64_t qni_file_free_space(const char *path);
 QN_NODISCARD qn_status qni_file_copy_range(const qni_file *from, int64_t from_offset,
                                            const qni_file *to, int64_t to_offset, int64_t n_bytes,
                                            int64_t *out_n_done, qn_error *err);
-/* Page-cache hints; failures are ignored. Which pages of a range are in the cache: one byte a page
- * in `out_resident` (bit 0), false if that cannot be known. */
+/* Page-cache hints; failures are ignored. */
 void qni_file_will_need(const qni_file *file, int64_t offset, int64_t n_bytes);
 void qni_file_drop_cache(const qni_file *file, int64_t offset, int64_t n_bytes);
+/* Which pages of a range (offset: a multiple of the page) are in the cache: one byte a page in
+ * `out_resident`, bit 0. False if that cannot be known. */
+bool qni_file_resident(const qni_file *file, int64_t offset, int64_t n_bytes,
+                       uint8_t *out_resident);
 /* Start writing dirty pages of the range out, and wait if `wait` is set. Failures are ignored. */
 void qni_file_write_back(const qni_file *file, int64_t offset, int64_t n_bytes, bool wait);
 

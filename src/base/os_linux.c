@@ -59,6 +59,21 @@ void qni_file_write_back(const qni_file *file, int64_t offset, int64_t n_bytes, 
     (void)sync_file_range(file->fd, (off_t)offset, (off_t)n_bytes, flags);
 }
 
+bool qni_file_resident(const qni_file *file, int64_t offset, int64_t n_bytes, uint8_t *out_resident)
+{
+    if (n_bytes <= 0) {
+        return true;
+    }
+    /* mincore() looks at the cache through a mapping, and touches no page of it */
+    void *map = mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_SHARED, file->fd, (off_t)offset);
+    if (map == MAP_FAILED) {
+        return false;
+    }
+    const bool is_known = mincore(map, (size_t)n_bytes, out_resident) == 0;
+    (void)munmap(map, (size_t)n_bytes);
+    return is_known;
+}
+
 void qni_map_release(const void *bytes, int64_t n_bytes)
 {
     const uintptr_t page = (uintptr_t)qni_page_bytes();
