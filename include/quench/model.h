@@ -220,8 +220,6 @@ typedef struct qn_quantize_options {
     int32_t n_prune_layers;
 
     bool no_fallback;          /* a row that is no multiple of the block is an error */
-    bool use_ggml_alignment;   /* lay data out on 32 whatever general.alignment says, as upstream:
-                                * the result is broken for any other value */
     int64_t split_max_bytes;   /* start a new output file when the tensor bytes would exceed this;
                                 * 0: no limit */
     int64_t split_max_tensors; /* the same by number of tensors; 0: no limit */

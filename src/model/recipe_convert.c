@@ -1,0 +1,69 @@
+/* recipe_convert.c — decode a tensor's rows, encode them in another type. */
+#include "codec/codec.h"
+#include "model/recipe_internal.h"
+
+static qn_status measure(const qn_plan *plan, const qni_item *item, qni_geometry *out_geometry,
+                         qn_error *err)
+{
+    const qn_tensor_info *source = item->inputs[0].tensor;
+    const qn_tensor_info *target = qni_plan_target(plan, item);
+    int64_t n_rows = 1;
+    for (int32_t d = 1; d < source->n_dims; d++) {
+        QN_CHECK(qni_mul_i64(n_rows, source->ne[d], &n_rows), err, QN_ERR_OVERFLOW, -1,
+                 "the number of rows does not fit in 63 bits");
+    }
+    *out_geometry = (qni_geometry){.n_units = source->ne[0] == 0 ? 0 : n_rows};
+    QN_TRY(qn_dtype_row_bytes(source->dtype, source->ne[0], &out_geometry->unit_in_bytes, err));
+    QN_TRY(qn_dtype_row_bytes(target->dtype, source->ne[0], &out_geometry->unit_out_bytes[0], err));
+    QN_CHECK(qni_mul_i64(source->ne[0], (int64_t)sizeof(float), &out_geometry->unit_scratch_bytes),
+             err, QN_ERR_OVERFLOW, -1, "a row of %" PRId64 " elements is too long", source->ne[0]);
+    return QN_OK;
+}
+
+/* Rows that share their importance weights: up to the end of the expert they lie in. */
+static int64_t rows_with_same_weights(const qni_item *item, int64_t row, int64_t n_rows)
+{
+    const int64_t n_expert_rows = item->inputs[0].tensor->ne[1];
+    return item->weights == NULL ? n_rows
+                                 : qni_min_i64(n_rows, n_expert_rows - row % n_expert_rows);
+}
+
+static const float *weights_of(const qni_item *item, int64_t row)
+{
+    const qn_tensor_info *source = item->inputs[0].tensor;
+    return item->weights == NULL ? NULL : item->weights + row / source->ne[1] * source->ne[0];
+}
+
+static qn_status encode(const qni_chunk *chunk, qn_dtype dtype, qn_error *err)
+{
+    const qni_item *item = chunk->item;
+    const int64_t row_len = item->inputs[0].tensor->ne[0];
+    qn_encode_options options = QN_ENCODE_OPTIONS_INIT;
+    options.isa = chunk->isa;
+    int64_t n_row_bytes;
+    QN_TRY(qn_dtype_row_bytes(dtype, row_len, &n_row_bytes, err));
+    for (int64_t done = 0; done < chunk->n_units;) {
+        const int64_t row = chunk->first_unit + done;
+        const int64_t n_rows = rows_with_same_weights(item, row, chunk->n_units - done);
+        options.first_row = row;
+        QN_TRY(qn_encode_rows(dtype, chunk->scratch + done * row_len, n_rows, row_len,
+                              weights_of(item, row), &options, chunk->out[0] + done * n_row_bytes,
+                              n_rows * n_row_bytes, err));
+        done += n_rows;
+    }
+    return QN_OK;
+}
+
+static qn_status run(const qni_chunk *chunk, qn_error *err)
+{
+    const qn_tensor_info *source = chunk->item->inputs[0].tensor;
+    const qn_tensor_info *target = qni_plan_target(chunk->plan, chunk->item);
+    QN_TRY(qn_validate_rows(source->dtype, chunk->in, chunk->n_in_bytes, source->ne[0],
+                            chunk->first_unit, err));
+    QN_TRY(qn_decode_isa(source->dtype, chunk->isa, chunk->in,
+                         chunk->n_in_bytes / qn_dtype_block_bytes(source->dtype), chunk->scratch,
+                         err));
+    return encode(chunk, target->dtype, err);
+}
+
+const qni_recipe qni_recipe_convert = {QN_RECIPE_CONVERT, "convert", false, measure, run};

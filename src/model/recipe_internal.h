@@ -1,0 +1,48 @@
+/* recipe_internal.h — what can be done to tensors: the executor's table of functions.
+ *
+ * A recipe says how its item is cut (measure) and makes the output bytes of a run of units (run).
+ * It reads no file, writes no file and keeps nothing between chunks, so chunks may run in any
+ * order, on any thread. A new recipe is one file with one qni_recipe. */
+#ifndef QNI_RECIPE_INTERNAL_H
+#define QNI_RECIPE_INTERNAL_H
+
+#include "model/plan_internal.h"
+
+enum { QNI_MAX_OUTPUTS = 4 };
+
+/* How an item is cut. A unit is what may not be divided: a row, or for copies a few blocks. All
+ * units are equal but the last, which may be shorter. */
+typedef struct qni_geometry {
+    int64_t n_units;
+    int64_t unit_in_bytes;
+    int64_t unit_out_bytes[QNI_MAX_OUTPUTS]; /* of each output; not used by verbatim recipes */
+    int64_t unit_scratch_bytes;              /* of working memory */
+} qni_geometry;
+
+/* A run of units of one item. */
+typedef struct qni_chunk {
+    const qn_plan *plan;
+    const qni_item *item;
+    const qni_geometry *geometry;
+    int64_t first_unit;
+    int64_t n_units;
+    uint8_t *in; /* may be overwritten */
+    int64_t n_in_bytes;
+    uint8_t *out[QNI_MAX_OUTPUTS];
+    float *scratch;
+    qn_isa isa;
+} qni_chunk;
+
+typedef struct qni_recipe {
+    qn_recipe_kind kind;
+    const char *name;
+    bool is_verbatim; /* the output bytes are the input bytes: no `out` buffer */
+    qn_status (*measure)(const qn_plan *plan, const qni_item *item, qni_geometry *out_geometry,
+                         qn_error *err);
+    qn_status (*run)(const qni_chunk *chunk, qn_error *err);
+} qni_recipe;
+
+extern const qni_recipe qni_recipe_copy;
+extern const qni_recipe qni_recipe_convert;
+
+#endif

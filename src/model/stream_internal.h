@@ -1,0 +1,109 @@
+/* stream_internal.h — the executor's parts.
+ *
+ *     stream.c     a run: begin, range, commit; cutting items into chunks; one chunk
+ *     sinks.c      what is done with a chunk's output: written, digested, measured, counted
+ *     report.c     errors of new values against old ones
+ *     journal.c    what a killed run left, and how it goes on
+ *     cache.c      pages of the inputs: read ahead, dropped behind
+ *
+ * Every chunk goes the same way: read, recipe, write, and, when something wants the results in
+ * order, a turn. */
+#ifndef QNI_STREAM_INTERNAL_H
+#define QNI_STREAM_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "model/recipe_internal.h"
+
+#define QNI_DEFAULT_MEMORY (INT64_C(40) << 20)
+
+/* One thread's buffers and its share of the statistics. */
+typedef struct qni_worker {
+    uint8_t *memory;
+    qn_run_stats stats;
+    double cpu_seconds;
+} qni_worker;
+
+/* How one item is cut and how far it is. */
+typedef struct qni_task {
+    qni_geometry geometry;
+    int64_t chunk_units;
+    int64_t first_chunk; /* of this item, counted through the plan */
+    atomic_int_fast64_t n_chunks_left;
+    atomic_uint_fast64_t digest; /* sum over units, see qni_journal_unit() */
+    bool is_done;                /* before this run: found finished by the journal */
+} qni_task;
+
+typedef struct qni_journal qni_journal;
+typedef struct qni_cache qni_cache;
+typedef struct qni_error_sums qni_error_sums;
+
+struct qn_run {
+    const qn_plan *plan;
+    qn_run_options options;
+    const qn_allocator *allocator;
+    qni_pool *pool;
+    qni_turn *turn; /* NULL: nothing wants order */
+    qni_worker *workers;
+    int n_workers;
+    size_t n_worker_bytes;
+    qni_task *tasks; /* one for each item */
+    int64_t n_chunks;
+    qni_output *outputs; /* one for each file; none when nothing is written */
+    int32_t n_outputs;
+    qni_error_sums *errors; /* one for each item, or NULL */
+    qni_journal *journal;   /* NULL: no resume */
+    qni_cache *cache;       /* NULL: pages are left alone */
+    int64_t next_item;      /* with order: the item that must come next */
+    int64_t first_chunk;    /* of the range under way */
+    int64_t total_bytes;    /* of sources */
+    atomic_int_fast64_t done_bytes;
+    int64_t digested_to; /* place in the output under way up to which bytes were handed out */
+    int32_t digested_file;
+    double start_seconds;
+    double work_seconds; /* wall time in ranges */
+    double cpu_seconds;
+    double sync_seconds;
+    bool has_failed;
+    bool is_committed;
+};
+
+/* --- sinks.c ---------------------------------------------------------------------------------- */
+
+/* Write the output bytes of a chunk to their files. Any order, any thread. */
+QN_NODISCARD qn_status qni_sink_write(qn_run *run, const qni_chunk *chunk, int64_t *out_n_bytes,
+                                      qn_error *err);
+/* Hand the output bytes to the callbacks. In order only. */
+void qni_sink_digest(qn_run *run, const qni_chunk *chunk);
+/* Hand out headers and padding up to the first tensor of an item, or to the end of all files
+ * (item NULL). */
+void qni_sink_digest_up_to(qn_run *run, const qni_item *item);
+/* The bytes that output number `k` of a chunk consists of. */
+const uint8_t *qni_chunk_output(const qni_chunk *chunk, int32_t k, int64_t *out_offset,
+                                int64_t *out_n_bytes);
+
+/* --- report.c --------------------------------------------------------------------------------- */
+
+QN_NODISCARD qn_status qni_report_new(qn_run *run, qn_error *err);
+void qni_report_free(qn_run *run);
+/* Bytes of working memory that measuring n units takes, after the recipe's own. */
+int64_t qni_report_bytes(const qn_run *run, const qni_item *item, int64_t n_units);
+/* Decode the output and sum row by row into `rest`. Any order, any thread. */
+QN_NODISCARD qn_status qni_report_measure(const qn_run *run, const qni_chunk *chunk, uint8_t *rest,
+                                          qn_error *err);
+/* Add the rows of a chunk to its item. In order only. */
+void qni_report_add(qn_run *run, const qni_chunk *chunk, const uint8_t *rest);
+
+/* --- cache.c ---------------------------------------------------------------------------------- */
+
+/* After the outputs are open and finished items are known; nothing with keep_page_cache. */
+QN_NODISCARD qn_status qni_cache_new(qn_run *run, qn_error *err);
+void qni_cache_free(qn_run *run);
+/* Around each read of an input (offset in the tensor) and after each write (offset in the file). */
+void qni_cache_before_read(qn_run *run, const qni_plan_input *input, int64_t offset);
+void qni_cache_after_read(qn_run *run, const qni_plan_input *input, int64_t offset,
+                          int64_t n_bytes);
+void qni_cache_after_write(qn_run *run, int32_t output, int64_t offset, int64_t n_bytes);
+void qni_cache_after_sync(qn_run *run);
+
+#endif
