@@ -3,9 +3,10 @@
 
 #include "codec/codec.h"
 
-/* Rows are checked and encoded in pieces of about this many values, so that a piece is still in the
- * first-level cache when the encoder reads it. */
-#define PIECE_ELEMS 4096
+/* Rows are checked and encoded in pieces of about this many values: a piece is still in the
+ * second-level cache when the encoder reads it, and encoders that take sixteen blocks or rows side
+ * by side find that many. */
+#define PIECE_ELEMS 65536
 
 /* One call, checked. */
 typedef struct encode_job {

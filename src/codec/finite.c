@@ -1,20 +1,10 @@
 /* finite.c — the check that comes before every encoder. */
 #include "codec/codec.h"
 
-/* |x| as an integer is below that of infinity exactly for finite values. The loop has no exit, so
- * that compilers make vector code of it. */
-static bool all_finite(const float *x, int64_t n)
-{
-    uint32_t bad = 0;
-    for (int64_t i = 0; i < n; i++) {
-        bad |= (qni_f32_bits(x[i]) & QNI_F32_ABS_MASK) >= QNI_F32_INF;
-    }
-    return bad == 0;
-}
-
 int64_t qn_find_non_finite(const float *x, int64_t n)
 {
     enum { CHUNK = 4096 };
+    const qni_finite_fn all_finite = qni_kernel_finite(QN_DTYPE_F32, QN_ISA_BEST);
     for (int64_t start = 0; start < n; start += CHUNK) {
         const int64_t n_here = qni_min_i64(CHUNK, n - start);
         if (all_finite(x + start, n_here)) {

@@ -82,6 +82,10 @@ typedef void (*qni_spread_fn)(const qni_spread_tile *tile);
  * q8_K; QN_DTYPE_NONE: no product with this type. */
 qn_dtype qni_dot_activation(qn_dtype weights);
 
+/* True if none of n values is infinite or NaN. */
+typedef bool (*qni_finite_fn)(const float *x, int64_t n);
+#define QNI_PROTO_finite(symbol) bool symbol(const float *x, int64_t n)
+
 #define QN_KERNEL(operation, dtype, isa, symbol) QNI_PROTO_##operation(symbol);
 #include "kernels/kernels.def"
 #undef QN_KERNEL

@@ -352,6 +352,39 @@ static void guard_pages(const subject *s, const workspace *w)
     }
 }
 
+/* One value of n that is not finite, or none; the array ends at a guard page. */
+static void finite_at(const qni_kernel_row *row, const guarded *g, int64_t n)
+{
+    static const uint32_t poison[] = {0x7f800000u, 0xff800000u, 0x7fc00000u, 0xff800001u};
+    float *x = (float *)(void *)(g->end - (size_t)n * sizeof(float));
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = i % 3 == 0 ? -3.4028234e38f : gaussian();
+    }
+    assert_true(row->kernel.finite(x, n));
+    for (int64_t i = 0; i < n; i++) {
+        const float kept = x[i];
+        x[i] = qni_f32_from_bits(poison[i % 4]);
+        assert_false(row->kernel.finite(x, n));
+        x[i] = kept;
+    }
+}
+
+static void test_finite(void **unused)
+{
+    (void)unused;
+    guarded g = guarded_new(GUARDED_PAGE);
+    for (int i = 0; qni_kernel_row_at(i); i++) {
+        const qni_kernel_row *row = qni_kernel_row_at(i);
+        if (row->operation != QNI_OP_finite || !qn_isa_is_available(row->isa)) {
+            continue;
+        }
+        for (int64_t n = 0; n < 100; n++) {
+            finite_at(row, &g, n);
+        }
+    }
+    guarded_free(&g);
+}
+
 /* --- which encoders -----------------------------------------------------------------------------
  */
 
@@ -437,6 +470,7 @@ int main(int argc, char **argv)
         }
     }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_finite),
         cmocka_unit_test(test_few_blocks),
         cmocka_unit_test(test_guard_pages),
         cmocka_unit_test(test_megabytes),

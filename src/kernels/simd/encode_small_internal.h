@@ -27,6 +27,19 @@ QNI_INLINE bool is_unusual(uint32_t mag_bits)
     return mag_bits != 0 && mag_bits - (27u << 23) > 200u << 23;
 }
 
+QNI_PROTO_finite(VEC_NAME(qni_finite_f32))
+{
+    const vi mask = vi_set((int32_t)QNI_F32_ABS_MASK);
+    vi max[2] = {vi_set(0), vi_set(0)};
+    int64_t i = 0;
+    for (; i + 2 * VL <= n; i += 2 * VL) {
+        max[0] = vi_max(max[0], vi_and(vi_bits(vf_load(x + i)), mask));
+        max[1] = vi_max(max[1], vi_and(vi_bits(vf_load(x + i + VL)), mask));
+    }
+    return vi_reduce_max(vi_max(max[0], max[1])) < (int32_t)QNI_F32_INF &&
+           qni_finite_f32_scalar(x + i, n - i);
+}
+
 /* --- f16, bf16 ----------------------------------------------------------------------------------
  */
 
