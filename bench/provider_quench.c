@@ -61,12 +61,13 @@ static size_t encode(int id, const float *src, void *dst, int64_t n_rows, int64_
 }
 
 /* The interface gives a decoder and an activation quantizer no type: one function for each. */
-#define FOR_EACH_TYPE(X)                                                                       \
-    X(Q4_0)                                                                                    \
-    X(Q4_1)                                                                                    \
-    X(Q5_0) X(Q5_1) X(Q8_0) X(Q8_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(Q8_K) X(IQ2_XXS) \
-        X(IQ2_XS) X(IQ3_XXS) X(IQ1_S) X(IQ4_NL) X(IQ3_S) X(IQ2_S) X(IQ4_XS) X(IQ1_M) X(TQ1_0)  \
-            X(TQ2_0) X(MXFP4) X(NVFP4) X(Q1_0) X(Q2_0) X(F16) X(BF16)
+#define FOR_EACH_TYPE(X)                                                                         \
+    X(Q4_0)                                                                                      \
+    X(Q4_1)                                                                                      \
+    X(Q5_0)                                                                                      \
+    X(Q5_1) X(Q8_0) X(Q8_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(Q8_K) X(IQ2_XXS) X(IQ2_XS) \
+        X(IQ3_XXS) X(IQ1_S) X(IQ4_NL) X(IQ3_S) X(IQ2_S) X(IQ4_XS) X(IQ1_M) X(TQ1_0) X(TQ2_0)     \
+            X(MXFP4) X(NVFP4) X(Q1_0) X(Q2_0) X(F16) X(BF16)
 
 static void decode_row(qn_dtype dtype, const void *x, float *y, int64_t k)
 {
@@ -208,6 +209,39 @@ static void mm_free(void *handle)
     free(p);
 }
 
+/* --- files --- */
+
+/* Opening has no two modes: the table of contents is all there is. */
+static void *open_file(const char *path, int mode)
+{
+    (void)mode;
+    qn_error err = QN_ERROR_INIT;
+    qn_gguf *gguf = NULL;
+    if (qn_gguf_open(path, NULL, &gguf, &err) != QN_OK) {
+        fprintf(stderr, "quench: %s: %s\n", path, err.message);
+    }
+    return gguf;
+}
+
+static int64_t count_tensors(void *handle, int64_t *out_n_keys)
+{
+    const qn_gguf *gguf = handle;
+    if (out_n_keys) {
+        *out_n_keys = qn_gguf_n_entries(gguf);
+    }
+    return qn_gguf_n_tensors(gguf);
+}
+
+static int64_t find_tensor(void *handle, const char *name)
+{
+    return qn_gguf_find_tensor(handle, name, (int64_t)strlen(name));
+}
+
+static void close_file(void *handle)
+{
+    qn_gguf_close(handle);
+}
+
 static bench_provider provider = {
     .name = "quench",
     .type_id = type_id,
@@ -224,6 +258,10 @@ static bench_provider provider = {
     .mm_set_x = mm_set_x,
     .mm_y = mm_y,
     .mm_free = mm_free,
+    .gguf_open = open_file,
+    .gguf_count = count_tensors,
+    .gguf_find = find_tensor,
+    .gguf_close = close_file,
 };
 
 __attribute__((visibility("default"))) const bench_provider *bench_provider_get(const char *arg)
