@@ -253,6 +253,24 @@ QN_API QN_NODISCARD qn_status qn_plan_quantize(const qn_model *model,
                                                const qn_quantize_options *options,
                                                qn_plan **out_plan, qn_error *err);
 
+/** A plan that reads tensors and writes none: to check them, or to take digests of them with
+ * `on_item_bytes`. Its run takes no path and has nothing to commit.
+ *
+ * @param model       keeps until the plan is freed
+ * @param tensors     indices of the tensors to read, in that order; NULL: all; borrowed
+ * @param n_tensors   how many; not used for all
+ * @param do_validate check the values as a copy does
+ * @param allocator   keeps until the plan is freed; NULL: malloc
+ * @param out_plan    owned: free with qn_plan_free(); NULL on failure
+ * @param err         filled on failure; may be NULL
+ * @return QN_OK; QN_ERR_INVALID_ARGUMENT (no such tensor); QN_ERR_OUT_OF_MEMORY
+ *
+ * Threads: any thread. Since 0.1. */
+QN_API QN_NODISCARD qn_status qn_plan_read(const qn_model *model, const int64_t *tensors,
+                                           int64_t n_tensors, bool do_validate,
+                                           const qn_allocator *allocator, qn_plan **out_plan,
+                                           qn_error *err);
+
 QN_API void qn_plan_free(qn_plan *plan);
 
 /* --- plans ------------------------------------------------------------------------------------ */

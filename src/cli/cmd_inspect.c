@@ -246,7 +246,7 @@ static void print_text(const model_view *view, const inspect_values *values)
     sum_up(view, &sums);
     print_summary(view, &sums);
     for (int64_t i = 0; i < view->n_warnings; i++) {
-        put_line("warning", view->warnings[i].chars);
+        put_line("warning", view->warnings[i].text.chars);
     }
     print_sizes(view, &sums);
     if (view->n_tensors > 0) {
@@ -372,7 +372,7 @@ static void print_json(const model_view *view, const inspect_values *values, qn_
     qn_json_key(json, "warnings");
     qn_json_begin_array(json);
     for (int64_t i = 0; i < view->n_warnings; i++) {
-        qn_json_string(json, view->warnings[i].chars);
+        qn_json_string(json, view->warnings[i].text.chars);
     }
     qn_json_end_array(json);
     if (!values->summary_only) {
@@ -388,7 +388,7 @@ static void print_json(const model_view *view, const inspect_values *values, qn_
 static int inspect_one(const cli_call *call, const char *path, qn_json_writer *json)
 {
     const inspect_values *values = call->values;
-    const view_options options = {.is_strict = values->is_strict, .call = call};
+    const view_options options = {.is_strict = values->is_strict};
     model_view model;
 
     const int status = view_open(path, &options, &model);
@@ -429,8 +429,9 @@ static int run(const cli_call *call)
         if (call->n_args > 1) {
             qn_json_end_array(json);
         }
-        status =
-            cli_json_end(json, call->n_args > 1 ? CLI_OK : status) == CLI_OK ? status : CLI_FAILED;
+        status = cli_json_end(json, stdout, call->n_args > 1 ? CLI_OK : status) == CLI_OK
+                     ? status
+                     : CLI_FAILED;
     }
     return status;
 }

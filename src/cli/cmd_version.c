@@ -2,6 +2,7 @@
 #include "cli/json_out.h"
 #include "cli/table.h"
 #include "quench/codec.h"
+#include "quench/model.h"
 
 typedef struct version_values {
     bool show_kernels;
@@ -71,6 +72,31 @@ static void print_isas(void)
     (void)printf(" (in use: %s)\n", qn_isa_name(qn_isa_resolve(QN_ISA_BEST)));
 }
 
+static void print_presets(void)
+{
+    cli_table *table = cli_table_new();
+
+    (void)printf("\npresets, as of llama.cpp %s\n", qn_policy_reference());
+    cli_table_column(table, "PRESET", CLI_LEFT);
+    cli_table_column(table, "ID", CLI_RIGHT);
+    cli_table_column(table, "BASE TYPE", CLI_LEFT);
+    cli_table_column(table, "DESCRIPTION", CLI_LEFT);
+    for (int32_t i = 0; qn_preset_at(i) != NULL; i++) {
+        const qn_preset *preset = qn_preset_at(i);
+        cli_table_row(table);
+        cli_table_cell(table, preset->name);
+        if (preset->id == QN_PRESET_COPY) {
+            cli_table_cell(table, "-");
+        } else {
+            cli_table_printf(table, "%d", (int)preset->id);
+        }
+        cli_table_cell(table, preset->base == QN_DTYPE_NONE ? "-" : qn_dtype_name(preset->base));
+        cli_table_cell(table, preset->description);
+    }
+    cli_table_print(table);
+    cli_table_free(table);
+}
+
 static void print_kernels(void)
 {
     cli_table *table = cli_table_new();
@@ -121,6 +147,24 @@ static void types_json(qn_json_writer *json)
     qn_json_end_array(json);
 }
 
+static void presets_json(qn_json_writer *json)
+{
+    qn_json_member_string(json, "policy_reference", qn_policy_reference());
+    qn_json_key(json, "presets");
+    qn_json_begin_array(json);
+    for (int32_t i = 0; qn_preset_at(i) != NULL; i++) {
+        const qn_preset *preset = qn_preset_at(i);
+        qn_json_begin_object(json);
+        qn_json_member_string(json, "name", preset->name);
+        qn_json_member_string(json, "alias", preset->alias);
+        qn_json_member_i64(json, "id", preset->id);
+        qn_json_member_string(json, "base",
+                              preset->base == QN_DTYPE_NONE ? NULL : qn_dtype_name(preset->base));
+        qn_json_end_object(json);
+    }
+    qn_json_end_array(json);
+}
+
 static void isas_json(qn_json_writer *json)
 {
     qn_json_key(json, "instruction_sets");
@@ -162,11 +206,12 @@ static int print_json(const version_values *values)
     qn_json_member_string(json, "version", qn_version());
     isas_json(json);
     types_json(json);
+    presets_json(json);
     if (values->show_kernels) {
         kernels_json(json);
     }
     qn_json_end_object(json);
-    return cli_json_end(json, CLI_OK);
+    return cli_json_end(json, stdout, CLI_OK);
 }
 
 /* --- the command --------------------------------------------------------------------------------
@@ -185,6 +230,7 @@ static int run(const cli_call *call)
     (void)printf("quench %s\n", qn_version());
     print_isas();
     print_types();
+    print_presets();
     if (values->show_kernels) {
         print_kernels();
     }
@@ -201,11 +247,11 @@ static const cli_option options[] = {
 
 const cli_command cli_cmd_version = {
     .name = "version",
-    .summary = "show version, tensor types and instruction sets",
+    .summary = "show version, instruction sets, tensor types and presets",
     .usage = "[OPTIONS]",
-    .description = "Shows the version, the instruction sets that this machine can run and the "
-                   "tensor types that this build knows: bytes of a block, whether it can be "
-                   "decoded and encoded, and what importance weights do for it.",
+    .description = "Shows the version, the instruction sets that this machine can run, the tensor "
+                   "types that this build knows (bytes of a block, whether it can be decoded and "
+                   "encoded, what importance weights do for it) and the presets of quantize.",
     .options = CLI_OPTIONS(options),
     .takes = CLI_TAKES_JSON,
     .n_value_bytes = sizeof(version_values),

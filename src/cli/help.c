@@ -25,7 +25,7 @@ static void print_option(const cli_option *option, FILE *out)
 
     add_option_name(&name, option);
     (void)fprintf(out, "  %s", name.chars);
-    if (name.n + 3 > HELP_COLUMN) {
+    if (name.n + 4 > HELP_COLUMN) {
         (void)fputc('\n', out);
         cli_wrap(out, option->help, HELP_COLUMN, WIDTH);
     } else {

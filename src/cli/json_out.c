@@ -19,13 +19,14 @@ qn_json_writer *cli_json_begin(FILE *out)
     return json;
 }
 
-int cli_json_end(qn_json_writer *json, int status)
+int cli_json_end(qn_json_writer *json, FILE *out, int status)
 {
     qn_error err = QN_ERROR_INIT;
     const qn_status finished = qn_json_finish(json, &err);
 
     qn_json_writer_free(json);
     if (finished == QN_OK) {
+        (void)fputc('\n', out);
         return CLI_OK;
     }
     if (status == CLI_OK) {

@@ -7,8 +7,9 @@
 
 /* Out of memory ends the program with a message. */
 qn_json_writer *cli_json_begin(FILE *out);
-/* End the document and free the writer. When `status` says that the command failed,
- * a document that is not complete is dropped silently. Returns CLI_OK or CLI_FAILED (said). */
-int cli_json_end(qn_json_writer *json, int status);
+/* End the document with a newline and free the writer; `out` as at its beginning. When `status`
+ * says that the command failed, a document that is not complete is dropped silently. Returns CLI_OK
+ * or CLI_FAILED (said). */
+int cli_json_end(qn_json_writer *json, FILE *out, int status);
 
 #endif

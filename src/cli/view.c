@@ -21,32 +21,40 @@ int64_t view_dim(const view_tensor *tensor, int32_t i)
     return tensor->shape != NULL ? tensor->shape[tensor->n_dims - 1 - i] : tensor->ne[i];
 }
 
-void view_add_warning(model_view *view, const char *message)
+view_warning *view_add_warning(model_view *view, const char *text)
 {
-    cli_text *warnings = cli_alloc((size_t)view->n_warnings + 1, sizeof *warnings);
+    view_warning *warnings = cli_alloc((size_t)view->n_warnings + 1, sizeof *warnings);
 
     if (view->n_warnings > 0) {
         memcpy(warnings, view->warnings, (size_t)view->n_warnings * sizeof *warnings);
     }
-    cli_text_add(&warnings[view->n_warnings], message, strlen(message));
     free(view->warnings);
     view->warnings = warnings;
-    view->n_warnings++;
+    view_warning *added = &warnings[view->n_warnings++];
+    added->n_found = 1;
+    added->offset = -1;
+    cli_text_add(&added->text, text, strlen(text));
+    return added;
 }
 
 int view_open(const char *path, const view_options *options, model_view *out_view)
 {
     qn_error err = QN_ERROR_INIT;
 
+    return view_try_open(path, options, out_view, &err) == QN_OK ? CLI_OK : cli_fail(&err);
+}
+
+qn_status view_try_open(const char *path, const view_options *options, model_view *out_view,
+                        qn_error *err)
+{
     memset(out_view, 0, sizeof *out_view);
     cli_guard_input(path);
     out_view->path = path;
-    const qn_status status = view_open_gguf(path, options, out_view, &err);
-    if (status == QN_OK) {
-        return CLI_OK;
+    const qn_status status = view_open_gguf(path, options, out_view, err);
+    if (status != QN_OK) {
+        view_close(out_view);
     }
-    view_close(out_view);
-    return cli_fail(&err);
+    return status;
 }
 
 void view_close(model_view *view)
@@ -55,7 +63,7 @@ void view_close(model_view *view)
         view->close(view);
     }
     for (int64_t i = 0; i < view->n_warnings; i++) {
-        cli_text_free(&view->warnings[i]);
+        cli_text_free(&view->warnings[i].text);
     }
     free(view->warnings);
     free(view->files);

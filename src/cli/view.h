@@ -29,6 +29,15 @@ typedef struct view_file {
     int64_t n_file_bytes; /* as the file system says, not as the parts add up */
 } view_file;
 
+/* Something odd that is accepted. */
+typedef struct view_warning {
+    cli_text text;    /* escaped */
+    int code;         /* a qn_gguf_warning_code, 0: none */
+    uint32_t readers; /* QN_GGUF_READER_ bits: who would refuse the file for it */
+    int64_t n_found;
+    int64_t offset; /* -1: none */
+} view_warning;
+
 typedef struct model_view {
     const char *path;   /* as the user gave it */
     const char *format; /* "gguf" or "safetensors" */
@@ -51,17 +60,20 @@ typedef struct model_view {
     void (*entry_json)(const struct model_view *view, int64_t index, int64_t n_max,
                        qn_json_writer *json);
     void (*close)(struct model_view *view);
-    cli_text *warnings; /* escaped */
+    view_warning *warnings;
     int64_t n_warnings;
 } model_view;
 
 typedef struct view_options {
     bool is_strict;
-    const cli_call *call;
+    bool is_deep; /* look at all padding for warnings, too */
 } view_options;
 
 /* Open any model file. The error is said on failure; returns the exit status. */
 int view_open(const char *path, const view_options *options, model_view *out_view);
+/* The same without a word: *out_view is empty on failure. */
+qn_status view_try_open(const char *path, const view_options *options, model_view *out_view,
+                        qn_error *err);
 void view_close(model_view *view);
 
 /* The containers, one opener each. */
@@ -75,6 +87,7 @@ qn_status view_open_safetensors(const char *path, const view_options *options, m
 int64_t view_dim(const view_tensor *tensor, int32_t i);
 /* Size of a file as the file system says; -1 if it cannot be known. */
 int64_t view_file_size(const char *path);
-void view_add_warning(model_view *view, const char *message);
+/* The text is copied; the returned warning may be filled further. */
+view_warning *view_add_warning(model_view *view, const char *text);
 
 #endif

@@ -3,7 +3,10 @@
 
 #include <math.h>
 
-#define MAX_PLAIN 1e15 /* whole floats below it are shown without an exponent */
+#include "quench/model.h"
+
+#define MAX_PLAIN         1e15 /* whole floats below it are shown without an exponent */
+#define GUESSED_FILE_TYPE 1024 /* or-ed to a file type that was guessed */
 
 static int64_t elements_of(const qn_tensor_info *info)
 {
@@ -232,7 +235,15 @@ static void take_file_type(const qn_gguf *gguf, cli_text *text)
     if (qn_gguf_get_int(gguf, "general.file_type", &id, NULL) != QN_OK) {
         return;
     }
-    cli_text_printf(text, "%" PRId64, id);
+    const bool is_guessed = (id & GUESSED_FILE_TYPE) != 0;
+    const int64_t plain = is_guessed ? id - GUESSED_FILE_TYPE : id;
+    for (int32_t i = 0; qn_preset_at(i) != NULL; i++) {
+        if (qn_preset_at(i)->id == plain && qn_preset_at(i)->id != QN_PRESET_COPY) {
+            cli_text_printf(text, "%s%s", qn_preset_at(i)->name, is_guessed ? " (guessed)" : "");
+            return;
+        }
+    }
+    cli_text_printf(text, "%" PRId64 " (unknown)", id);
 }
 
 static void take_files(model_view *view)
@@ -252,16 +263,21 @@ static void take_files(model_view *view)
     }
 }
 
-static qn_status take_warnings(model_view *view, qn_error *err)
+static qn_status take_warnings(model_view *view, bool is_deep, qn_error *err)
 {
     qn_gguf_report *report = NULL;
-    const qn_status status = qn_gguf_lint(view->source, false, &report, err);
+    const qn_status status = qn_gguf_lint(view->source, is_deep, &report, err);
 
     if (status != QN_OK) {
         return status;
     }
     for (int64_t i = 0; i < qn_gguf_report_n(report); i++) {
-        view_add_warning(view, qn_gguf_report_at(report, i)->message);
+        const qn_gguf_warning *found = qn_gguf_report_at(report, i);
+        view_warning *warning = view_add_warning(view, found->message);
+        warning->code = (int)found->code;
+        warning->readers = found->readers;
+        warning->n_found = found->n_found;
+        warning->offset = found->offset;
     }
     qn_gguf_report_free(report);
     return QN_OK;
@@ -293,5 +309,5 @@ qn_status view_open_gguf(const char *path, const view_options *options, model_vi
     take_text(gguf, "general.architecture", &out_view->architecture);
     take_file_type(gguf, &out_view->file_type);
     take_files(out_view);
-    return take_warnings(out_view, err);
+    return take_warnings(out_view, options->is_deep, err);
 }

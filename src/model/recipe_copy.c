@@ -60,3 +60,14 @@ static qn_status run(const qni_chunk *chunk, qn_error *err)
 }
 
 const qni_recipe qni_recipe_copy = {QN_RECIPE_COPY, "copy", true, measure, run};
+
+/* --- the same without a look at the values ---------------------------------------------------- */
+
+static qn_status run_unchecked(const qni_chunk *chunk, qn_error *err)
+{
+    (void)chunk;
+    (void)err;
+    return QN_OK;
+}
+
+const qni_recipe qni_recipe_read = {QN_RECIPE_COPY, "read", true, measure, run_unchecked};

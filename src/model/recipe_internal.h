@@ -43,6 +43,7 @@ typedef struct qni_recipe {
 } qni_recipe;
 
 extern const qni_recipe qni_recipe_copy;
+extern const qni_recipe qni_recipe_read; /* as copy, but whatever the values are */
 extern const qni_recipe qni_recipe_convert;
 
 #endif

@@ -38,7 +38,7 @@ export PKG_CONFIG_PATH="$libdir/pkgconfig"
 "$cc" "$source/consumer/consumer.c" -o "$folder/with-pkg-config" $(pkg-config --cflags --libs quench)
 must "$(LD_LIBRARY_PATH=$libdir "$folder/with-pkg-config")" = "$version"
 must "$(pkg-config --modversion quench)" = "${version#quench }"
-for page in quench.1 quench-inspect.1; do
+for page in quench.1 quench-quantize.1 quench-recipe.5; do
     [ ! -d "$build/man" ] || must -f "$folder/prefix/share/man/man${page##*.}/$page"
 done
 echo "installed, and built with CMake (shared, static) and pkg-config: $version"

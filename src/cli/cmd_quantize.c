@@ -1,0 +1,401 @@
+/* cmd_quantize.c — `quench quantize`: llama-quantize's arguments and bytes. */
+#include "cli/digest.h"
+#include "cli/quantize_args.h"
+#include "cli/quantize_show.h"
+
+#define MIB (1024 * 1024)
+
+/* SHA-256 of each output, fed by the run. */
+typedef struct digest_feed {
+    cli_digest *digest;
+    int32_t output; /* the one being fed */
+    char *hex;      /* CLI_DIGEST_HEX bytes an output */
+} digest_feed;
+
+static void feed(void *ctx, int32_t output, const void *bytes, size_t n_bytes)
+{
+    digest_feed *to = ctx;
+
+    if (output != to->output) {
+        cli_digest_take(to->digest, to->hex + (size_t)to->output * CLI_DIGEST_HEX);
+        to->output = output;
+    }
+    cli_digest_add(to->digest, bytes, n_bytes);
+}
+
+static void set_run_options(const cli_call *call, const quantize_paths *paths,
+                            cli_progress *progress, digest_feed *digests, qn_run_options *out)
+{
+    const quantize_values *values = call->values;
+
+    *out = (qn_run_options)QN_RUN_OPTIONS_INIT;
+    out->n_threads = (int32_t)(paths->n_threads > 0 ? paths->n_threads : call->common.n_threads);
+    out->memory_bytes = call->common.n_memory_bytes > 0 ? call->common.n_memory_bytes
+                                                        : values->max_buffer_mib * MIB;
+    out->isa = call->common.isa;
+    out->progress = cli_progress_step;
+    out->progress_ctx = progress;
+    out->log = cli_log;
+    out->log_ctx = cli_log_ctx(call);
+    out->want_errors = values->report_path != NULL || values->fail_above.n > 0;
+    out->is_check_only = values->do_check;
+    out->do_resume = values->do_resume;
+    if (digests->digest != NULL) {
+        out->on_output_bytes = feed;
+        out->bytes_ctx = digests;
+    }
+}
+
+static int start_digests(const cli_call *call, const qn_plan *plan, digest_feed *out_digests)
+{
+    const quantize_values *values = call->values;
+    qn_error err = QN_ERROR_INIT;
+
+    *out_digests = (digest_feed){NULL, 0, NULL};
+    if (!values->want_sha256) {
+        return CLI_OK;
+    }
+    out_digests->digest = cli_digest_new(&err);
+    if (out_digests->digest == NULL) {
+        return cli_fail(&err);
+    }
+    out_digests->hex = cli_alloc((size_t)qn_plan_n_outputs(plan), CLI_DIGEST_HEX);
+    return CLI_OK;
+}
+
+static int fail_run(const cli_call *call, const quantize_paths *paths, const qn_error *err)
+{
+    const quantize_values *values = call->values;
+    cli_text out = {NULL, 0, 0};
+
+    if (err->status != QN_ERR_CANCELLED) {
+        return cli_fail(err);
+    }
+    cli_text_escape(&out, paths->out.chars, (int64_t)paths->out.n, 0);
+    cli_error("%s: interrupted; %s", out.chars,
+              values->do_resume ? "run the same command again to continue" : "nothing was written");
+    cli_text_free(&out);
+    return CLI_FAILED;
+}
+
+/* begin, all items, limits, commit. */
+static int run_steps(const cli_call *call, const qn_plan *plan, const quantize_paths *paths,
+                     const qn_run_options *options, qn_run **out_run)
+{
+    qn_error err = QN_ERROR_INIT;
+
+    if (qn_run_begin(plan, paths->out.chars, options, out_run, &err) != QN_OK ||
+        qn_run_range(*out_run, 0, qn_plan_n_items(plan), &err) != QN_OK) {
+        return fail_run(call, paths, &err);
+    }
+    const int status = quantize_check_limits(call, plan, *out_run);
+    if (status != CLI_OK) {
+        return status;
+    }
+    return qn_run_commit(*out_run, &err) == QN_OK ? CLI_OK : fail_run(call, paths, &err);
+}
+
+static int run_plan(const cli_call *call, const qn_plan *plan, const quantize_paths *paths,
+                    double start_seconds)
+{
+    const quantize_values *values = call->values;
+    cli_progress progress;
+    digest_feed digests;
+    qn_run_options options;
+    qn_run *run = NULL;
+    int status = start_digests(call, plan, &digests);
+
+    if (status == CLI_OK) {
+        cli_progress_begin(&progress, call, "quantize");
+        set_run_options(call, paths, &progress, &digests, &options);
+        status = run_steps(call, plan, paths, &options, &run);
+        cli_progress_end(&progress);
+    }
+    if (status == CLI_OK) {
+        if (digests.digest != NULL) {
+            cli_digest_take(digests.digest, digests.hex + (size_t)digests.output * CLI_DIGEST_HEX);
+        }
+        quantize_result result = {
+            .plan = plan,
+            .run = run,
+            .paths = paths,
+            .seconds = cli_clock_seconds() - start_seconds,
+            .digests = digests.hex,
+            .has_errors = options.want_errors,
+        };
+        qn_run_stats_of(run, &result.stats);
+        quantize_show_result(call, &result);
+        if (values->report_path != NULL) {
+            status = quantize_write_report(&result, values->report_path);
+        }
+    }
+    qn_run_free(run);
+    cli_digest_free(digests.digest);
+    free(digests.hex);
+    return status;
+}
+
+static bool put_line(void *ctx, const char *line)
+{
+    return fputs(line, ctx) >= 0;
+}
+
+static int plan_and_run(const cli_call *call, const qn_model *model, const quantize_paths *paths,
+                        const quantize_plan_args *args, double start_seconds)
+{
+    const quantize_values *values = call->values;
+    qn_plan *plan = NULL;
+    qn_error err = QN_ERROR_INIT;
+    int status = CLI_OK;
+
+    if (qn_plan_quantize(model, &args->options, &plan, &err) != QN_OK) {
+        if (err.path[0] == '\0') {
+            (void)snprintf(err.path, sizeof err.path, "%s", paths->in);
+        }
+        return cli_fail(&err);
+    }
+    if (values->print_recipe) {
+        qn_plan_print_recipe(plan, put_line, stdout);
+    } else if (values->is_dry_run) {
+        quantize_show_plan(call, plan, paths);
+    } else {
+        status = run_plan(call, plan, paths, start_seconds);
+    }
+    qn_plan_free(plan);
+    return status;
+}
+
+static int open_and_run(const cli_call *call, const quantize_paths *paths,
+                        const quantize_plan_args *args, double start_seconds)
+{
+    const quantize_values *values = call->values;
+    qn_model_options options = QN_MODEL_OPTIONS_INIT;
+    qn_model *model = NULL;
+    qn_error err = QN_ERROR_INIT;
+
+    options.log = cli_log;
+    options.log_ctx = cli_log_ctx(call);
+    options.metadata_from = values->metadata_from;
+    cli_guard_input(paths->in);
+    if (qn_model_open(paths->in, &options, &model, &err) != QN_OK) {
+        return cli_fail(&err);
+    }
+    const int status = plan_and_run(call, model, paths, args, start_seconds);
+    qn_model_close(model);
+    return status;
+}
+
+static int run(const cli_call *call)
+{
+    const double start_seconds = cli_clock_seconds();
+    quantize_paths paths;
+    quantize_plan_args args;
+    int status = quantize_parse_paths(call, &paths);
+
+    memset(&args, 0, sizeof args);
+    if (status == CLI_OK) {
+        status = quantize_check_limits(call, NULL, NULL);
+    }
+    if (status == CLI_OK) {
+        status = quantize_parse_plan_args(call, &paths, &args);
+    }
+    if (status == CLI_OK) {
+        status = open_and_run(call, &paths, &args, start_seconds);
+    }
+    quantize_free_plan_args(&args);
+    cli_text_free(&paths.out);
+    return status;
+}
+
+#define FIELD(name) .offset = offsetof(quantize_values, name)
+
+static const char types_group[] = "which type a tensor gets";
+static const char matrix_group[] = "importance matrix";
+static const char output_group[] = "input and output";
+static const char proof_group[] = "looking and checking";
+
+static const cli_option options[] = {
+    {.name = "allow-requantize",
+     .group = types_group,
+     .kind = CLI_FLAG,
+     FIELD(allow_requantize),
+     .help = "convert tensors that are quantized already, which loses more than going from the "
+             "original"},
+    {.name = "leave-output-tensor",
+     .group = types_group,
+     .kind = CLI_FLAG,
+     FIELD(leave_output_tensor),
+     .help = "keep the type of output.weight"},
+    {.name = "pure",
+     .group = types_group,
+     .kind = CLI_FLAG,
+     FIELD(is_pure),
+     .help = "give every tensor the same type instead of the mixture"},
+    {.name = "output-tensor-type",
+     .arg = "T",
+     .group = types_group,
+     .kind = CLI_DTYPE,
+     FIELD(output_tensor_type),
+     .help = "the type of output.weight"},
+    {.name = "token-embedding-type",
+     .arg = "T",
+     .group = types_group,
+     .kind = CLI_DTYPE,
+     FIELD(token_embedding_type),
+     .help = "the type of the token embeddings"},
+    {.name = "tensor-type",
+     .arg = "PATTERN=T",
+     .group = types_group,
+     .kind = CLI_LIST,
+     FIELD(tensor_types),
+     .help = "the type of tensors in whose name PATTERN, a regular expression, is found; may be "
+             "given several times, the first match counts"},
+    {.name = "tensor-type-file",
+     .arg = "FILE",
+     .group = types_group,
+     .kind = CLI_LIST,
+     FIELD(tensor_type_files),
+     .help = "read PATTERN=T from FILE, separated by white space"},
+    {.name = "allow-unmatched",
+     .group = types_group,
+     .kind = CLI_FLAG,
+     FIELD(allow_unmatched),
+     .help = "accept patterns that match no tensor"},
+    {.name = "recipe",
+     .arg = "FILE",
+     .group = types_group,
+     .kind = CLI_TEXT,
+     FIELD(recipe_path),
+     .help = "take the types from a recipe, lines of 'pattern = type'"},
+    {.name = "no-fallback",
+     .group = types_group,
+     .kind = CLI_FLAG,
+     FIELD(no_fallback),
+     .help = "fail where a row does not fit the type instead of taking another one"},
+    {.name = "imatrix",
+     .arg = "FILE",
+     .group = matrix_group,
+     .kind = CLI_TEXT,
+     FIELD(imatrix_path),
+     .help = "weigh errors by this importance matrix (GGUF or .dat)"},
+    {.name = "include-weights",
+     .arg = "TEXT",
+     .group = matrix_group,
+     .kind = CLI_LIST,
+     FIELD(include_weights),
+     .help = "use only entries whose name contains TEXT; may be given several times"},
+    {.name = "exclude-weights",
+     .arg = "TEXT",
+     .group = matrix_group,
+     .kind = CLI_LIST,
+     FIELD(exclude_weights),
+     .help = "use no entries whose name contains TEXT; may be given several times"},
+    {.name = "override-kv",
+     .arg = "KEY=TYPE:VALUE",
+     .group = output_group,
+     .kind = CLI_LIST,
+     FIELD(overrides),
+     .help = "set a metadata key; TYPE is int, float, bool or str; may be given several times"},
+    {.name = "prune-layers",
+     .arg = "N,N,...",
+     .group = output_group,
+     .kind = CLI_TEXT,
+     FIELD(prune_layers),
+     .help = "leave these blocks out and number the others anew"},
+    {.name = "keep-split",
+     .group = output_group,
+     .kind = CLI_FLAG,
+     FIELD(keep_split),
+     .help = "write one file for each file of the input"},
+    {.name = "split-max-size",
+     .arg = "SIZE",
+     .group = output_group,
+     .kind = CLI_TEXT,
+     FIELD(split_max_size),
+     .help = "begin a new output file before its data pass SIZE, such as 2G (powers of 1000)"},
+    {.name = "split-max-tensors",
+     .arg = "N",
+     .group = output_group,
+     .kind = CLI_INT,
+     .min = 1,
+     .max = INT32_MAX,
+     FIELD(split_max_tensors),
+     .help = "begin a new output file after every N tensors"},
+    {.name = "metadata-from",
+     .arg = "FILE",
+     .group = output_group,
+     .kind = CLI_TEXT,
+     FIELD(metadata_from),
+     .help = "for safetensors: take the metadata from this GGUF file"},
+    {.name = "resume",
+     .group = output_group,
+     .kind = CLI_FLAG,
+     FIELD(do_resume),
+     .help = "continue a run that was stopped, and keep what is done if this one is"},
+    {.name = "max-buffer-size",
+     .arg = "MIB",
+     .group = output_group,
+     .kind = CLI_INT,
+     .min = 1,
+     .max = INT32_MAX,
+     FIELD(max_buffer_mib),
+     .help = "llama-quantize's name for --memory, in MiB"},
+    {.name = "dry-run",
+     .group = proof_group,
+     .kind = CLI_FLAG,
+     FIELD(is_dry_run),
+     .help = "show every tensor's type, the rule behind it and the exact size; write nothing"},
+    {.name = "print-recipe",
+     .group = proof_group,
+     .kind = CLI_FLAG,
+     FIELD(print_recipe),
+     .help = "print a recipe that gives the same types, and stop"},
+    {.name = "check",
+     .group = proof_group,
+     .kind = CLI_FLAG,
+     FIELD(do_check),
+     .help = "read and convert everything, write nothing"},
+    {.name = "report",
+     .arg = "FILE",
+     .group = proof_group,
+     .kind = CLI_TEXT,
+     FIELD(report_path),
+     .help = "measure every tensor's error; show it and write it to FILE as JSON"},
+    {.name = "fail-above",
+     .arg = "METRIC=VALUE",
+     .group = proof_group,
+     .kind = CLI_LIST,
+     FIELD(fail_above),
+     .help = "fail, and write nothing, if a tensor's rmse, relative_error, weighted_error, "
+             "max_error or distance of its cosine from 1 is above VALUE"},
+    {.name = "sha256",
+     .group = proof_group,
+     .kind = CLI_FLAG,
+     FIELD(want_sha256),
+     .help = "print the digest of the output, computed while it is written"},
+    {.name = "stats",
+     .group = proof_group,
+     .kind = CLI_FLAG,
+     FIELD(show_stats),
+     .help = "show where the time went"},
+};
+
+const cli_command cli_cmd_quantize = {
+    .name = "quantize",
+    .summary = "convert a model to another tensor type",
+    .usage = "[OPTIONS] IN [OUT] TYPE [THREADS]",
+    .description =
+        "Writes IN with its weights converted to TYPE, with the arguments of llama-quantize and "
+        "the very bytes that it would write. Without OUT the output is ggml-model-TYPE.gguf beside "
+        "IN. TYPE is the name or number of a preset, such as Q4_K_M; 'quench version' lists "
+        "them. IN may be a GGUF file, the first file of a split model, or safetensors with "
+        "GGUF names.\n\n"
+        "The output appears under its name only when it is whole and on the disk. A run that "
+        "fails or is stopped leaves what was there before.",
+    .options = CLI_OPTIONS(options),
+    .takes = CLI_TAKES_WORK | CLI_TAKES_JSON,
+    .n_value_bytes = sizeof(quantize_values),
+    .exit_1 = "it failed, or a limit of --fail-above was passed; one line on the standard error "
+              "says why and what to do, and nothing was written",
+    .run = run,
+};

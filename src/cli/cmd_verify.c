@@ -1,0 +1,320 @@
+/* cmd_verify.c — `quench verify`: structure, then every value, as ggml's row validator checks them.
+ */
+#include "cli/json_out.h"
+#include "cli/table.h"
+#include "cli/view.h"
+#include "quench/model.h"
+
+#define MAX_FAULTS 20 /* of one file before the rest is left unread */
+
+typedef struct verify_values {
+    bool is_quick;
+    bool is_strict;
+} verify_values;
+
+/* What was found in one file. */
+typedef struct verify_result {
+    const char *path;
+    const char *kind; /* "gguf", "safetensors", "imatrix"; NULL: not even that is known */
+    int64_t n_tensors;
+    bool has_checked_values;
+    qn_error faults[MAX_FAULTS];
+    int n_faults;
+    model_view view; /* open only when the structure is good */
+} verify_result;
+
+static void add_fault(verify_result *result, const qn_error *err)
+{
+    if (result->n_faults < MAX_FAULTS) {
+        result->faults[result->n_faults++] = *err;
+    }
+}
+
+/* --- values --------------------------------------------------------------------------------------
+ */
+
+static void set_run_options(const cli_call *call, cli_progress *progress, qn_run_options *out)
+{
+    *out = (qn_run_options)QN_RUN_OPTIONS_INIT;
+    out->n_threads = (int32_t)call->common.n_threads;
+    out->memory_bytes = call->common.n_memory_bytes;
+    out->isa = call->common.isa;
+    out->progress = cli_progress_step;
+    out->progress_ctx = progress;
+}
+
+/* Items from *first on; on a failure *first is the one after the bad tensor. */
+static qn_status check_items(const qn_plan *plan, const qn_run_options *options, int64_t *first,
+                             qn_error *err)
+{
+    const int64_t n_items = qn_plan_n_items(plan);
+    qn_run *run = NULL;
+    qn_status status = qn_run_begin(plan, NULL, options, &run, err);
+
+    if (status == QN_OK) {
+        status = qn_run_range(run, *first, n_items - *first, err);
+    }
+    qn_run_free(run);
+    const bool is_bad_value = status == QN_ERR_NON_FINITE_VALUE || status == QN_ERR_INVALID_BLOCK;
+    *first = is_bad_value && err->tensor_index >= *first ? err->tensor_index + 1 : n_items;
+    return status;
+}
+
+/* Every bad tensor is a fault; anything else ends the check. False: interrupted. */
+static bool check_plan(const cli_call *call, const qn_plan *plan, verify_result *result)
+{
+    cli_progress progress;
+    qn_run_options options;
+
+    cli_progress_begin(&progress, call, "verify");
+    set_run_options(call, &progress, &options);
+    for (int64_t first = 0; first < qn_plan_n_items(plan) && result->n_faults < MAX_FAULTS;) {
+        qn_error err = QN_ERROR_INIT;
+        if (check_items(plan, &options, &first, &err) != QN_OK) {
+            add_fault(result, &err);
+        }
+    }
+    cli_progress_end(&progress);
+    return !cli_is_interrupted();
+}
+
+static void check_values(const cli_call *call, verify_result *result)
+{
+    qn_model_options options = QN_MODEL_OPTIONS_INIT;
+    qn_model *model = NULL;
+    qn_plan *plan = NULL;
+    qn_error err = QN_ERROR_INIT;
+
+    if (qn_model_open(result->path, &options, &model, &err) != QN_OK ||
+        qn_plan_read(model, NULL, 0, true, NULL, &plan, &err) != QN_OK) {
+        add_fault(result, &err);
+    } else {
+        result->has_checked_values = check_plan(call, plan, result);
+    }
+    qn_plan_free(plan);
+    qn_model_close(model);
+}
+
+/* --- one file ------------------------------------------------------------------------------------
+ */
+
+static bool is_imatrix(const model_view *view)
+{
+    qn_gguf_string type;
+
+    return strcmp(view->format, "gguf") == 0 &&
+           qn_gguf_get_string(view->source, "general.type", &type, NULL) == QN_OK &&
+           type.n_bytes == 7 && memcmp(type.bytes, "imatrix", 7) == 0;
+}
+
+/* The matrix as a whole: every entry has both halves and only finite values. */
+static void check_imatrix(verify_result *result)
+{
+    qn_imatrix *imatrix = NULL;
+    qn_error err = QN_ERROR_INIT;
+
+    if (qn_imatrix_open(result->path, NULL, &imatrix, &err) != QN_OK) {
+        add_fault(result, &err);
+        return;
+    }
+    result->kind = "imatrix";
+    result->n_tensors = qn_imatrix_n_entries(imatrix);
+    result->has_checked_values = true;
+    qn_imatrix_free(imatrix);
+}
+
+static bool ends_with(const char *text, const char *suffix)
+{
+    const size_t n = strlen(text), n_suffix = strlen(suffix);
+
+    return n >= n_suffix && strcmp(text + n - n_suffix, suffix) == 0;
+}
+
+static void verify_one(const cli_call *call, const char *path, verify_result *out_result)
+{
+    const verify_values *values = call->values;
+    const view_options options = {.is_strict = values->is_strict, .is_deep = !values->is_quick};
+    qn_error err = QN_ERROR_INIT;
+
+    memset(out_result, 0, sizeof *out_result);
+    out_result->path = path;
+    const qn_status status = view_try_open(path, &options, &out_result->view, &err);
+    if (status != QN_OK && ends_with(path, ".dat")) {
+        check_imatrix(out_result); /* the older form has no magic to tell it by */
+        return;
+    }
+    if (status != QN_OK) {
+        add_fault(out_result, &err);
+        return;
+    }
+    out_result->kind = out_result->view.format;
+    out_result->n_tensors = out_result->view.n_tensors;
+    if (is_imatrix(&out_result->view)) {
+        check_imatrix(out_result);
+    } else if (!values->is_quick) {
+        check_values(call, out_result);
+    }
+}
+
+/* --- text ----------------------------------------------------------------------------------------
+ */
+
+static void print_result(const cli_call *call, const verify_result *result)
+{
+    cli_text path = {NULL, 0, 0};
+    char number[CLI_NUMBER_MAX];
+
+    for (int i = 0; i < result->n_faults; i++) {
+        (void)cli_fail(&result->faults[i]);
+    }
+    if (call->common.quiet) {
+        return;
+    }
+    cli_text_escape(&path, result->path, (int64_t)strlen(result->path), 0);
+    for (int64_t i = 0; i < result->view.n_warnings; i++) {
+        (void)printf("%s: warning: %s\n", path.chars, result->view.warnings[i].text.chars);
+    }
+    if (result->n_faults > 0) {
+        (void)printf("%s: BAD\n", path.chars);
+    } else {
+        (void)printf("%s: ok: %s, %s %s, %s", path.chars, result->kind,
+                     cli_grouped(result->n_tensors, number),
+                     strcmp(result->kind, "imatrix") == 0 ? "entries" : "tensors",
+                     result->has_checked_values ? "structure and values checked"
+                                                : "structure checked");
+        (void)printf(result->view.n_warnings == 1 ? ", %s warning\n" : ", %s warnings\n",
+                     cli_grouped(result->view.n_warnings, number));
+    }
+    cli_text_free(&path);
+}
+
+/* --- JSON ----------------------------------------------------------------------------------------
+ */
+
+static void faults_json(qn_json_writer *json, const verify_result *result)
+{
+    qn_json_key(json, "errors");
+    qn_json_begin_array(json);
+    for (int i = 0; i < result->n_faults; i++) {
+        const qn_error *fault = &result->faults[i];
+        qn_json_begin_object(json);
+        qn_json_member_string(json, "status", qn_status_name(fault->status));
+        qn_json_member_string(json, "file", fault->path);
+        qn_json_member_i64(json, "offset", fault->offset);
+        qn_json_member_i64(json, "tensor", fault->tensor_index);
+        qn_json_member_string(json, "message", fault->message);
+        qn_json_end_object(json);
+    }
+    qn_json_end_array(json);
+}
+
+static void readers_json(qn_json_writer *json, uint32_t readers)
+{
+    static const struct {
+        uint32_t bit;
+        const char *name;
+    } names[] = {{QN_GGUF_READER_GGML, "ggml"},
+                 {QN_GGUF_READER_GGML_DATA, "ggml-data"},
+                 {QN_GGUF_READER_GGUF_PY, "gguf-py"}};
+
+    qn_json_key(json, "refused_by");
+    qn_json_begin_array(json);
+    for (int i = 0; i < CLI_COUNT(names); i++) {
+        if ((readers & names[i].bit) != 0) {
+            qn_json_string(json, names[i].name);
+        }
+    }
+    qn_json_end_array(json);
+}
+
+static void warnings_json(qn_json_writer *json, const model_view *view)
+{
+    qn_json_key(json, "warnings");
+    qn_json_begin_array(json);
+    for (int64_t i = 0; i < view->n_warnings; i++) {
+        const view_warning *warning = &view->warnings[i];
+        qn_json_begin_object(json);
+        qn_json_member_i64(json, "code", warning->code);
+        qn_json_member_i64(json, "n_found", warning->n_found);
+        qn_json_member_i64(json, "offset", warning->offset);
+        readers_json(json, warning->readers);
+        qn_json_member_string(json, "message", warning->text.chars);
+        qn_json_end_object(json);
+    }
+    qn_json_end_array(json);
+}
+
+static void result_json(qn_json_writer *json, const verify_result *result)
+{
+    qn_json_begin_object(json);
+    qn_json_member_string(json, "path", result->path);
+    qn_json_member_string(json, "format", result->kind);
+    qn_json_member_bool(json, "is_ok", result->n_faults == 0);
+    qn_json_member_i64(json, "n_tensors", result->n_tensors);
+    qn_json_member_bool(json, "has_checked_values", result->has_checked_values);
+    faults_json(json, result);
+    warnings_json(json, &result->view);
+    qn_json_end_object(json);
+}
+
+/* --- the command ---------------------------------------------------------------------------------
+ */
+
+static int run(const cli_call *call)
+{
+    qn_json_writer *json = NULL;
+    int status = CLI_OK;
+
+    if (call->n_args == 0) {
+        return cli_usage_error(call, "expected at least one FILE");
+    }
+    if (call->common.json) {
+        json = cli_json_begin(stdout);
+        qn_json_begin_array(json);
+    }
+    for (int i = 0; i < call->n_args && !cli_is_interrupted(); i++) {
+        verify_result result;
+        verify_one(call, call->args[i], &result);
+        if (json != NULL) {
+            result_json(json, &result);
+        } else {
+            print_result(call, &result);
+        }
+        status = result.n_faults > 0 ? CLI_FAILED : status;
+        view_close(&result.view);
+    }
+    if (json != NULL) {
+        qn_json_end_array(json);
+        status = cli_json_end(json, stdout, CLI_OK) == CLI_OK ? status : CLI_FAILED;
+    }
+    return cli_is_interrupted() ? CLI_FAILED : status;
+}
+
+static const cli_option options[] = {
+    {.name = "quick",
+     .help = "check the structure only, without reading the weights",
+     .kind = CLI_FLAG,
+     .offset = offsetof(verify_values, is_quick)},
+    {.name = "strict",
+     .help = "accept exactly what ggml's reader accepts",
+     .kind = CLI_FLAG,
+     .offset = offsetof(verify_values, is_strict)},
+};
+
+const cli_command cli_cmd_verify = {
+    .name = "verify",
+    .summary = "check the structure and the values of model files",
+    .usage = "[OPTIONS] FILE...",
+    .description =
+        "Checks that FILE is a whole and valid GGUF file, split model, safetensors file or index "
+        "of one, or importance matrix; then reads all weights and checks them as ggml does: no "
+        "NaN, no infinity, no bad scale.\n\n"
+        "What is odd but has one meaning is a warning that says which reader would refuse it; "
+        "warnings do not change the exit status.",
+    .options = CLI_OPTIONS(options),
+    .takes = CLI_TAKES_WORK | CLI_TAKES_JSON,
+    .n_value_bytes = sizeof(verify_values),
+    .exit_1 = "something is wrong with a file, or it could not be read; a line for each fault says "
+              "what",
+    .run = run,
+};

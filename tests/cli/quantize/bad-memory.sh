@@ -1,0 +1,1 @@
+quench quantize --memory lots in.gguf out.gguf Q8_0

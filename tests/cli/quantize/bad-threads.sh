@@ -1,0 +1,1 @@
+quench quantize in.gguf out.gguf Q8_0 two

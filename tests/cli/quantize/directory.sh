@@ -1,0 +1,1 @@
+mkdir folder.gguf && quench quantize folder.gguf out.gguf Q8_0

@@ -1,0 +1,2 @@
+cp "$FIXTURES/tiny.gguf" . && quench quantize --dry-run tiny.gguf Q4_0
+ls

@@ -1,0 +1,3 @@
+quench quantize nowhere.gguf out.gguf Q8_0 || status=$?
+ls
+exit $status

@@ -1,0 +1,1 @@
+quench quantize in.gguf

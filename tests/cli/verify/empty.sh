@@ -1,0 +1,1 @@
+cp "$FIXTURES/empty.gguf" . && quench verify empty.gguf

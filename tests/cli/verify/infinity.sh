@@ -1,0 +1,1 @@
+cp "$FIXTURES/infinity.gguf" . && quench verify infinity.gguf

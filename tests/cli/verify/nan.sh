@@ -1,0 +1,1 @@
+cp "$FIXTURES/nan.gguf" . && quench verify nan.gguf

@@ -1,0 +1,1 @@
+cp "$FIXTURES/pointer.gguf" . && quench verify pointer.gguf

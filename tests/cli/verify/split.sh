@@ -1,0 +1,1 @@
+cp "$FIXTURES"/split-* . && quench verify split-00002-of-00002.gguf

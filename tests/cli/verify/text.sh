@@ -1,0 +1,1 @@
+cp "$FIXTURES/text.gguf" . && quench verify text.gguf

@@ -1,0 +1,1 @@
+cp "$FIXTURES/truncated.gguf" . && quench verify truncated.gguf
