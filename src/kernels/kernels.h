@@ -78,6 +78,24 @@ typedef struct qni_spread_tile {
 typedef void (*qni_spread_fn)(const qni_spread_tile *tile);
 #define QNI_PROTO_spread(symbol) void symbol(const qni_spread_tile *tile)
 
+/* What one fit of a group of 256 weights came to. */
+typedef struct qni_ternary_stats {
+    double sum_error2; /* of the weights as the packed planes give them back */
+    double sum_weight2;
+    int32_t n_iterations; /* regressions made */
+    int32_t n_zeros[3];   /* zero trits, by plane */
+    bool is_settled;      /* alpha stopped moving before the iterations ran out */
+} qni_ternary_stats;
+
+/* n_groups groups of 256 finite weights -> n_planes (1..3) runs of n_groups tq2_0 blocks, whose sum
+ * stands for the weights. is_tied (two or three planes): scales in the ratio 3 : 1 or 9 : 3 : 1.
+ * See ternary_internal.h. */
+typedef void (*qni_fit_fn)(const float *x, int64_t n_groups, int n_planes, bool is_tied,
+                           void *const planes[3], qni_ternary_stats *stats);
+#define QNI_PROTO_fit(symbol)                                                 \
+    void symbol(const float *x, int64_t n_groups, int n_planes, bool is_tied, \
+                void *const planes[3], qni_ternary_stats *stats)
+
 /* What activations become for weights of a type: f32 for f32, f16 and bf16, else q8_0, q8_1 or
  * q8_K; QN_DTYPE_NONE: no product with this type. */
 qn_dtype qni_dot_activation(qn_dtype weights);
