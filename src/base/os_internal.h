@@ -36,6 +36,8 @@ QN_NODISCARD qn_status qni_file_pwrite(const qni_file *file, const void *bytes, 
 QN_NODISCARD qn_status qni_file_read_all(const char *path, const qn_allocator *allocator,
                                          int64_t n_max, uint8_t **out_bytes, int64_t *out_n_bytes,
                                          qn_error *err);
+/* When the open file was last written, in nanoseconds since 1970; -1 if unknown. */
+int64_t qni_file_modified(const qni_file *file);
 /* True if both paths name one existing file, through any link or spelling. False if one does not
  * exist. */
 bool qni_file_is_same(const char *path_a, const char *path_b);

@@ -211,6 +211,17 @@ done:
     return st;
 }
 
+int64_t qni_file_modified(const qni_file *file)
+{
+    struct stat st;
+    int64_t ns;
+    if (fstat(file->fd, &st) != 0 || !qni_mul_i64((int64_t)st.st_mtim.tv_sec, 1000000000, &ns) ||
+        !qni_add_i64(ns, (int64_t)st.st_mtim.tv_nsec, &ns)) {
+        return -1;
+    }
+    return ns;
+}
+
 bool qni_file_is_same(const char *path_a, const char *path_b)
 {
     struct stat a;

@@ -185,6 +185,22 @@ static qn_status read_chunk(qn_run *run, const qni_chunk *chunk, qn_error *err)
     return QN_OK;
 }
 
+qn_status qni_run_read_back(qn_run *run, int64_t number, int worker, qni_chunk *out_chunk,
+                            qn_error *err)
+{
+    uint8_t *rest;
+    *out_chunk = chunk_at(run, number, &run->workers[worker], &rest);
+    for (int32_t k = 0; k < out_chunk->item->n_outputs; k++) {
+        const qn_tensor_info *tensor = &run->plan->tensors[out_chunk->item->first_output + k];
+        int64_t offset, n_bytes;
+        (void)qni_chunk_output(out_chunk, k, &offset, &n_bytes);
+        uint8_t *into = out_chunk->item->recipe->is_verbatim ? out_chunk->in : out_chunk->out[k];
+        QN_TRY(qni_file_pread(&run->outputs[tensor->shard].file, into, (size_t)n_bytes,
+                              tensor->file_offset + offset, err));
+    }
+    return QN_OK;
+}
+
 /* What must happen in order: callbacks and sums. */
 static qn_status hand_in(qn_run *run, int64_t number, const qni_chunk *chunk, uint8_t *rest)
 {
@@ -202,11 +218,38 @@ static qn_status hand_in(qn_run *run, int64_t number, const qni_chunk *chunk, ui
     return QN_OK;
 }
 
+/* A chunk of an item that an earlier run has finished: its bytes are only handed out. */
+static qn_status pass_chunk(qn_run *run, int64_t number, int worker, qn_error *err)
+{
+    uint8_t *rest;
+    qni_chunk chunk = chunk_at(run, number, &run->workers[worker], &rest);
+    if (run->turn != NULL) {
+        QN_TRY(qni_run_read_back(run, number, worker, &chunk, err));
+    }
+    atomic_fetch_add(&run->done_bytes, chunk.n_in_bytes);
+    return hand_in(run, number, &chunk, rest);
+}
+
+static void finish_chunk(qn_run *run, const qni_chunk *chunk)
+{
+    qni_task *task = &run->tasks[chunk->item - run->plan->items];
+    atomic_fetch_add(&run->done_bytes, chunk->n_in_bytes);
+    if (run->journal != NULL) {
+        atomic_fetch_add(&task->digest, qni_journal_digest(chunk));
+    }
+    if (atomic_fetch_sub(&task->n_chunks_left, 1) != 1) {
+        return;
+    }
+    task->is_done = true;
+    if (run->journal != NULL) {
+        qni_journal_record(run, task - run->tasks, atomic_load(&task->digest));
+    }
+}
+
 static qn_status do_chunk(qn_run *run, int64_t number, qni_worker *worker, qn_error *err)
 {
     uint8_t *rest;
     const qni_chunk chunk = chunk_at(run, number, worker, &rest);
-    qni_task *task = &run->tasks[chunk.item - run->plan->items];
     qn_run_stats *stats = &worker->stats;
     const double t0 = qni_clock_seconds();
     qn_status st = read_chunk(run, &chunk, err);
@@ -232,10 +275,7 @@ static qn_status do_chunk(qn_run *run, int64_t number, qni_worker *worker, qn_er
     stats->n_bytes_read += chunk.n_in_bytes;
     stats->n_bytes_written += n_written;
     stats->n_chunks++;
-    atomic_fetch_add(&run->done_bytes, chunk.n_in_bytes);
-    if (atomic_fetch_sub(&task->n_chunks_left, 1) == 1) {
-        task->is_done = true;
-    }
+    finish_chunk(run, &chunk);
     return QN_OK;
 }
 
@@ -253,7 +293,9 @@ static qn_status work(void *ctx, int64_t piece, int worker_index, qn_error *err)
     qni_worker *worker = &run->workers[worker_index];
     const int64_t number = run->first_chunk + piece;
     const double cpu = qni_thread_cpu_seconds();
-    const qn_status st = do_chunk(run, number, worker, err);
+    const qn_status st = run->tasks[item_of_chunk(run, number)].was_done
+                             ? pass_chunk(run, number, worker_index, err)
+                             : do_chunk(run, number, worker, err);
     worker->cpu_seconds += qni_thread_cpu_seconds() - cpu;
     if (st != QN_OK) {
         if (run->turn != NULL) {
@@ -307,15 +349,44 @@ static qn_status check_free_space(const qn_run *run, const char *path, qn_error 
     return QN_OK;
 }
 
-static qn_status open_output(qn_run *run, int32_t index, const char *path, qn_error *err)
+static qn_status open_part(qn_run *run, const char *path, qni_output *output, bool *have_parts,
+                           qn_error *err)
 {
-    const qni_plan_file *file = &run->plan->files[index];
+    size_t n_part;
+    char *part = qni_journal_part_path(run, path, &n_part);
+    if (part == NULL) {
+        return qni_fail_memory(err, n_part);
+    }
+    bool existed;
+    const qn_status st = qni_output_resume(path, part, run->allocator, output, &existed, err);
+    qni_free(run->allocator, part, n_part);
+    *have_parts = *have_parts && existed;
+    return st;
+}
+
+static qn_status open_output(qn_run *run, int32_t index, const char *path, bool *have_parts,
+                             qn_error *err)
+{
     qni_output *output = &run->outputs[index];
     QN_TRY(check_output_path(run->plan, path, err));
-    QN_TRY(qni_output_begin(path, run->allocator, output, err));
+    if (run->options.do_resume) {
+        QN_TRY(open_part(run, path, output, have_parts, err));
+    } else {
+        QN_TRY(qni_output_begin(path, run->allocator, output, err));
+    }
     run->n_outputs++;
-    QN_TRY(qni_output_preallocate(output, file->n_bytes, err));
-    return qni_file_pwrite(&output->file, file->header, (size_t)file->n_header_bytes, 0, err);
+    return QN_OK;
+}
+
+static qn_status write_headers(qn_run *run, qn_error *err)
+{
+    for (int32_t i = 0; i < run->n_outputs; i++) {
+        const qni_plan_file *file = &run->plan->files[i];
+        QN_TRY(qni_output_preallocate(&run->outputs[i], file->n_bytes, err));
+        QN_TRY(qni_file_pwrite(&run->outputs[i].file, file->header, (size_t)file->n_header_bytes, 0,
+                               err));
+    }
+    return QN_OK;
 }
 
 static qn_status open_outputs(qn_run *run, const char *out_path, qn_error *err)
@@ -330,13 +401,21 @@ static qn_status open_outputs(qn_run *run, const char *out_path, qn_error *err)
     if (run->outputs == NULL) {
         return qni_fail_memory(err, n_bytes);
     }
-    QN_TRY(check_free_space(run, out_path, err));
+    char path[MAX_PATH_BYTES];
+    bool have_parts = true;
     for (int32_t i = 0; i < plan->n_files; i++) {
-        char path[MAX_PATH_BYTES];
         QN_TRY(qn_plan_output_path(plan, i, out_path, path, sizeof path, err));
-        QN_TRY(open_output(run, i, path, err));
+        QN_TRY(open_output(run, i, path, &have_parts, err));
     }
-    return QN_OK;
+    run->had_parts = run->options.do_resume && have_parts;
+    if (run->options.do_resume) {
+        QN_TRY(qn_plan_output_path(plan, 0, out_path, path, sizeof path, err));
+        QN_TRY(qni_journal_open(run, path, have_parts, err));
+    }
+    if (!run->had_parts) { /* a part's bytes are reserved already */
+        QN_TRY(check_free_space(run, out_path, err));
+    }
+    return write_headers(run, err);
 }
 
 static qn_status make_workers(qn_run *run, qn_error *err)
@@ -426,6 +505,7 @@ qn_status qn_run_begin(const qn_plan *plan, const char *out_path, const qn_run_o
         qn_run_free(run);
         return st;
     }
+    run->is_begun = true;
     *out_run = run;
     return QN_OK;
 }
@@ -467,11 +547,13 @@ qn_status qn_run_range(qn_run *run, int64_t first_item, int64_t n_items, qn_erro
     run->work_seconds += qni_clock_seconds() - start;
     run->next_item = first_item + n_items;
     run->has_failed = st != QN_OK;
+    run->failure = st;
     for (int64_t i = first_item; i < first_item + n_items && st == QN_OK; i++) {
         run->tasks[i].is_done = true; /* those without a chunk too */
     }
     if (st == QN_OK && !tell_progress(run)) {
         run->has_failed = true;
+        run->failure = QN_ERR_CANCELLED;
         return qni_fail(err, QN_ERR_CANCELLED, -1, "cancelled");
     }
     return st;
@@ -552,6 +634,28 @@ static void free_workers(qn_run *run)
     qni_free(run->allocator, run->workers, (size_t)run->n_workers * sizeof *run->workers);
 }
 
+/* Is what has been written worth keeping for the next run? Not when the data themselves are bad,
+ * and never what is not ours: a journal that was refused belongs to another job. */
+static bool keeps_parts(const qn_run *run)
+{
+    if (!run->options.do_resume || run->is_committed) {
+        return false;
+    }
+    if (!run->is_begun) {
+        return run->had_parts;
+    }
+    switch (run->failure) {
+    case QN_OK: /* ended by the caller */
+    case QN_ERR_CANCELLED:
+    case QN_ERR_IO:
+    case QN_ERR_NO_SPACE:
+    case QN_ERR_OUT_OF_MEMORY:
+        return true;
+    default:
+        return false;
+    }
+}
+
 void qn_run_free(qn_run *run)
 {
     if (run == NULL) {
@@ -559,9 +663,15 @@ void qn_run_free(qn_run *run)
     }
     qni_pool_free(run->pool);
     qni_turn_free(run->turn);
+    const bool do_keep = keeps_parts(run);
     for (int32_t i = 0; i < run->n_outputs; i++) {
-        qni_output_abort(&run->outputs[i]);
+        if (do_keep) {
+            qni_output_keep(&run->outputs[i]);
+        } else {
+            qni_output_abort(&run->outputs[i]);
+        }
     }
+    qni_journal_close(run, do_keep);
     qni_free(run->allocator, run->outputs, (size_t)run->plan->n_files * sizeof *run->outputs);
     free_workers(run);
     qni_report_free(run);

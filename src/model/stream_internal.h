@@ -31,7 +31,8 @@ typedef struct qni_task {
     int64_t first_chunk; /* of this item, counted through the plan */
     atomic_int_fast64_t n_chunks_left;
     atomic_uint_fast64_t digest; /* sum over units, see qni_journal_unit() */
-    bool is_done;                /* before this run: found finished by the journal */
+    bool is_done;
+    bool was_done; /* before this run: its bytes are in the partial output */
 } qni_task;
 
 typedef struct qni_journal qni_journal;
@@ -65,7 +66,10 @@ struct qn_run {
     double cpu_seconds;
     double sync_seconds;
     bool has_failed;
+    qn_status failure; /* of the range that failed */
     bool is_committed;
+    bool is_begun;
+    bool had_parts; /* of an earlier run, to be continued */
 };
 
 /* --- sinks.c ---------------------------------------------------------------------------------- */
@@ -105,5 +109,26 @@ void qni_cache_after_read(qn_run *run, const qni_plan_input *input, int64_t offs
                           int64_t n_bytes);
 void qni_cache_after_write(qn_run *run, int32_t output, int64_t offset, int64_t n_bytes);
 void qni_cache_after_sync(qn_run *run);
+
+/* --- journal.c -------------------------------------------------------------------------------- */
+
+/* With resume: find out what an earlier run has finished (sets was_done), and keep on noting it.
+ * `have_parts`: the partial outputs were there. */
+QN_NODISCARD qn_status qni_journal_open(qn_run *run, const char *first_path, bool have_parts,
+                                        qn_error *err);
+/* Close it; without do_keep it is removed. */
+void qni_journal_close(qn_run *run, bool do_keep);
+/* The path of a partial output, *out_n bytes; NULL without memory. */
+char *qni_journal_part_path(qn_run *run, const char *out_path, size_t *out_n);
+/* What a chunk adds to its item's digest. */
+uint64_t qni_journal_digest(const qni_chunk *chunk);
+/* Note that an item is finished. Any thread. */
+void qni_journal_record(qn_run *run, int64_t item, uint64_t digest);
+
+/* --- stream.c --------------------------------------------------------------------------------- */
+
+/* Chunk `number` with its output bytes read back from the output files into a worker's buffers. */
+QN_NODISCARD qn_status qni_run_read_back(qn_run *run, int64_t number, int worker,
+                                         qni_chunk *out_chunk, qn_error *err);
 
 #endif
