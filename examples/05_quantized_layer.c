@@ -2,7 +2,7 @@
  * mapped file, weights never widened.
  *
  * It prints how far the layer's output is from the same layer computed with widened weights: about
- * half a percent, which is what quantizing activations to eight bits costs. */
+ * one percent, which is what quantizing activations to eight bits costs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

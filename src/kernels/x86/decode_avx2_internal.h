@@ -1,4 +1,5 @@
-/* decode_avx2_internal.h — what the AVX2 decoders share: from small integers to scaled floats.
+/* decode_avx2_internal.h — what the AVX2 decoders and products share: unpacking, scales,
+ * small integers to scaled floats.
  *
  * Every decoder does the referee's operations on each element, in its order, eight elements at a
  * time. Nothing here reads a byte outside the block. */
@@ -114,6 +115,90 @@ QNI_INLINE __m256i look_up(__m128i table, __m256i nibbles)
 QNI_INLINE __m128i iq4_levels(void)
 {
     return _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
+}
+
+QNI_INLINE __m256i join_fifth_bits(const uint8_t *qs, const uint8_t *qh)
+{
+    const __m256i high = _mm256_and_si256(spread_bits(qni_load_u32le(qh)), _mm256_set1_epi8(16));
+    return _mm256_or_si256(split_nibbles(qs), high);
+}
+
+/* Twice the E2M1 values; code 8 is +0. */
+QNI_INLINE __m128i fp4_levels(void)
+{
+    return _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
+}
+
+/* Half of an E8M0 scale, 2^(e - 128): below e = 2 subnormal. */
+QNI_INLINE float half_e8m0(uint32_t e)
+{
+    return qni_f32_from_bits(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+}
+
+/* Half the unsigned E4M3 values of four bytes, exactly: exponent and mantissa become those of a
+ * float that is 2^119 times too small (subnormals fit the same rule); 0x7f counts as 0. */
+QNI_INLINE __m128 ue4m3_halves(const uint8_t *scales)
+{
+    const __m128i x = _mm_cvtepu8_epi32(load_4(scales));
+    const __m128i bits = _mm_slli_epi32(_mm_and_si128(x, _mm_set1_epi32(0x7f)), 20);
+    const __m128i is_nan = _mm_cmpeq_epi32(x, _mm_set1_epi32(0x7f));
+    const __m128 small = _mm_castsi128_ps(_mm_andnot_si128(is_nan, bits));
+    return _mm_mul_ps(small, _mm_set1_ps(0x1p119f));
+}
+
+/* The 16 six-bit scales minus 32: low four bits are two nibbles a byte, the upper two are four
+ * planes of the last four bytes. */
+QNI_INLINE __m128i q3_k_scales(const uint8_t *packed)
+{
+    const __m128i low8 = load_8(packed);
+    const __m128i low =
+        _mm_and_si128(_mm_unpacklo_epi64(low8, _mm_srli_epi16(low8, 4)), _mm_set1_epi8(15));
+    const uint32_t planes = qni_load_u32le(packed + 8);
+    const __m128i high =
+        _mm_and_si128(_mm_setr_epi32((int32_t)(planes << 4), (int32_t)(planes << 2),
+                                     (int32_t)planes, (int32_t)(planes >> 2)),
+                      _mm_set1_epi8(0x30));
+    return _mm_sub_epi8(_mm_or_si128(low, high), _mm_set1_epi8(32));
+}
+
+/* The eight six-bit scales and minima of q4_K and q5_K, a byte each. */
+typedef struct codes_45 {
+    uint64_t scales;
+    uint64_t minima;
+} codes_45;
+
+QNI_INLINE codes_45 unpack_codes_45(const uint8_t *packed)
+{
+    const uint32_t a = qni_load_u32le(packed);
+    const uint32_t b = qni_load_u32le(packed + 4);
+    const uint32_t c = qni_load_u32le(packed + 8);
+    const uint32_t sc_hi = (c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u);
+    const uint32_t mn_hi = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
+    return (codes_45){(uint64_t)sc_hi << 32 | (a & 0x3f3f3f3fu),
+                      (uint64_t)mn_hi << 32 | (b & 0x3f3f3f3fu)};
+}
+
+/* The eight factors of iq4_xs: six-bit codes minus 32. */
+QNI_INLINE __m256i iq4_xs_factors(const qni_block_iq4_xs *block)
+{
+    const __m256i by_4 = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+    const __m256i by_2 = _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14);
+    const int32_t low_word = (int32_t)qni_load_u32le(block->scales_l);
+    const __m256i low = _mm256_srlv_epi32(_mm256_set1_epi32(low_word), by_4);
+    const __m256i high =
+        _mm256_srlv_epi32(_mm256_set1_epi32(qni_load_u16le(block->scales_h)), by_2);
+    const __m256i code =
+        _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(15)),
+                        _mm256_slli_epi32(_mm256_and_si256(high, _mm256_set1_epi32(3)), 4));
+    return _mm256_sub_epi32(code, _mm256_set1_epi32(32));
+}
+
+/* The scale of iq1_m is spread over the top nibbles of four words. */
+QNI_INLINE float iq1_m_scale(uint64_t words)
+{
+    const uint64_t bits = (words >> 12 & 0xfu) | (words >> 24 & 0xf0u) | (words >> 36 & 0xf00u) |
+                          (words >> 48 & 0xf000u);
+    return _cvtsh_ss((uint16_t)bits);
 }
 
 #endif

@@ -92,21 +92,6 @@ QNI_PROTO_decode(qni_decode_tq2_0_avx2)
     }
 }
 
-/* The 16 six-bit scales minus 32: low four bits are two nibbles a byte, the upper two are four
- * planes of the last four bytes. */
-QNI_INLINE __m128i q3_k_scales(const uint8_t *packed)
-{
-    const __m128i low8 = load_8(packed);
-    const __m128i low =
-        _mm_and_si128(_mm_unpacklo_epi64(low8, _mm_srli_epi16(low8, 4)), _mm_set1_epi8(15));
-    const uint32_t planes = qni_load_u32le(packed + 8);
-    const __m128i high =
-        _mm_and_si128(_mm_setr_epi32((int32_t)(planes << 4), (int32_t)(planes << 2),
-                                     (int32_t)planes, (int32_t)(planes >> 2)),
-                      _mm_set1_epi8(0x30));
-    return _mm_sub_epi8(_mm_or_si128(low, high), _mm_set1_epi8(32));
-}
-
 /* Index = two low bits, and the high bit as bit 2; its value is index - 4. */
 QNI_INLINE void put_8_q3(float *out, __m256i low, __m256i high, __m256 values)
 {
@@ -154,15 +139,9 @@ typedef struct scales_45 {
 
 QNI_INLINE void unpack_scales_45(const uint8_t *packed, __m256 d, __m256 dmin, scales_45 *out)
 {
-    const uint32_t a = qni_load_u32le(packed);
-    const uint32_t b = qni_load_u32le(packed + 4);
-    const uint32_t c = qni_load_u32le(packed + 8);
-    const uint32_t sc_lo = a & 0x3f3f3f3fu;
-    const uint32_t mn_lo = b & 0x3f3f3f3fu;
-    const uint32_t sc_hi = (c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u);
-    const uint32_t mn_hi = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
-    const __m128i sc = _mm_cvtsi64_si128((int64_t)((uint64_t)sc_hi << 32 | sc_lo));
-    const __m128i mn = _mm_cvtsi64_si128((int64_t)((uint64_t)mn_hi << 32 | mn_lo));
+    const codes_45 codes = unpack_codes_45(packed);
+    const __m128i sc = _mm_cvtsi64_si128((int64_t)codes.scales);
+    const __m128i mn = _mm_cvtsi64_si128((int64_t)codes.minima);
     put_8(out->scale, _mm256_cvtepu8_epi32(sc), d);
     put_8(out->minimum, _mm256_cvtepu8_epi32(mn), dmin);
 }
@@ -311,20 +290,11 @@ QNI_PROTO_decode(qni_decode_tq1_0_avx2)
 
 QNI_PROTO_decode(qni_decode_iq4_xs_avx2)
 {
-    const __m256i by_4 = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
-    const __m256i by_2 = _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14);
     const __m128i levels = iq4_levels();
     const qni_block_iq4_xs *block = blocks;
     for (int64_t b = 0; b < n_blocks; b++, block++, out += QNI_SUPER) {
-        const __m256i low =
-            _mm256_srlv_epi32(_mm256_set1_epi32((int32_t)qni_load_u32le(block->scales_l)), by_4);
-        const __m256i high =
-            _mm256_srlv_epi32(_mm256_set1_epi32(qni_load_u16le(block->scales_h)), by_2);
-        const __m256i ls =
-            _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(15)),
-                            _mm256_slli_epi32(_mm256_and_si256(high, _mm256_set1_epi32(3)), 4));
         float scale[8];
-        put_8(scale, _mm256_sub_epi32(ls, _mm256_set1_epi32(32)), scale_x8(block->d));
+        put_8(scale, iq4_xs_factors(block), scale_x8(block->d));
         for (int j = 0; j < 8; j++) {
             put_32(out + 32 * j, look_up(levels, split_nibbles(block->qs + 16 * j)),
                    _mm256_set1_ps(scale[j]));

@@ -256,14 +256,6 @@ QNI_PROTO_decode(qni_decode_iq1_s_avx2)
     }
 }
 
-/* The scale is spread over the top nibbles of four words. */
-QNI_INLINE float iq1_m_scale(uint64_t words)
-{
-    const uint64_t bits = (words >> 12 & 0xfu) | (words >> 24 & 0xf0u) | (words >> 36 & 0xf00u) |
-                          (words >> 48 & 0xf000u);
-    return _cvtsh_ss((uint16_t)bits);
-}
-
 QNI_PROTO_decode(qni_decode_iq1_m_avx2)
 {
     const qni_block_iq1_m *block = blocks;

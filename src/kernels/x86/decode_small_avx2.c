@@ -91,12 +91,6 @@ QNI_PROTO_decode(qni_decode_q4_1_avx2)
     }
 }
 
-QNI_INLINE __m256i join_fifth_bits(const uint8_t *qs, const uint8_t *qh)
-{
-    const __m256i high = _mm256_and_si256(spread_bits(qni_load_u32le(qh)), _mm256_set1_epi8(16));
-    return _mm256_or_si256(split_nibbles(qs), high);
-}
-
 QNI_PROTO_decode(qni_decode_q5_0_avx2)
 {
     const qni_block_q5_0 *block = blocks;
@@ -163,34 +157,13 @@ QNI_PROTO_decode(qni_decode_iq4_nl_avx2)
     }
 }
 
-/* Twice the E2M1 values; code 8 is +0. */
-QNI_INLINE __m128i fp4_levels(void)
-{
-    return _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
-}
-
 QNI_PROTO_decode(qni_decode_mxfp4_avx2)
 {
     const __m128i levels = fp4_levels();
     const qni_block_mxfp4 *block = blocks;
     for (int64_t b = 0; b < n_blocks; b++, block++, out += 32) {
-        /* 2^(e - 128): from e = 2 on a normal number, below that a subnormal one */
-        const uint32_t e = block->e;
-        const uint32_t bits = e < 2 ? 0x00200000u << e : (e - 1) << 23;
-        put_32(out, look_up(levels, split_nibbles(block->qs)),
-               _mm256_set1_ps(qni_f32_from_bits(bits)));
+        put_32(out, look_up(levels, split_nibbles(block->qs)), _mm256_set1_ps(half_e8m0(block->e)));
     }
-}
-
-/* Half the unsigned E4M3 values of four bytes, exactly: exponent and mantissa become those of a
- * float that is 2^119 times too small (subnormals fit the same rule); 0x7f counts as 0. */
-QNI_INLINE __m128 ue4m3_halves(const uint8_t *scales)
-{
-    const __m128i x = _mm_cvtepu8_epi32(load_4(scales));
-    const __m128i bits = _mm_slli_epi32(_mm_and_si128(x, _mm_set1_epi32(0x7f)), 20);
-    const __m128i is_nan = _mm_cmpeq_epi32(x, _mm_set1_epi32(0x7f));
-    const __m128 small = _mm_castsi128_ps(_mm_andnot_si128(is_nan, bits));
-    return _mm_mul_ps(small, _mm_set1_ps(0x1p119f));
 }
 
 /* Each group of 16 elements is a nibble split of 8 bytes: two groups come out of 16 bytes by
