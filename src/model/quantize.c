@@ -218,12 +218,23 @@ static int64_t data_alignment(const qni_quantize_job *job)
     return job->model->metadata != NULL ? qn_gguf_alignment(job->model->metadata) : 32;
 }
 
+/* Name the tensor of a failure. */
+static qn_status blame(const qni_quantize_job *job, int64_t index, qn_status st, qn_error *err)
+{
+    qni_plan_input input = {job->model, job->tensors[index].source};
+    const qni_item item = {.inputs = &input, .n_inputs = 1};
+    return qni_item_blame(&item, st, err);
+}
+
 static qn_status padded_bytes(const qni_quantize_job *job, int64_t index, int64_t *out_n_bytes,
                               qn_error *err)
 {
     const qn_tensor_info *source = job->tensors[index].source;
-    QN_TRY(qn_dtype_tensor_bytes(job->choices[index].dtype, source->ne, source->n_dims, out_n_bytes,
-                                 err));
+    const qn_status st = qn_dtype_tensor_bytes(job->choices[index].dtype, source->ne,
+                                               source->n_dims, out_n_bytes, err);
+    if (st != QN_OK) {
+        return blame(job, index, st, err);
+    }
     QN_CHECK(qni_align_up_i64(*out_n_bytes, data_alignment(job), out_n_bytes), err, QN_ERR_OVERFLOW,
              -1, "the tensor is too large");
     return QN_OK;
@@ -317,11 +328,7 @@ static qn_status fill_plan(qni_quantize_job *job, qn_plan *plan, qn_error *err)
     for (int64_t i = 0; i < job->n_tensors; i++) {
         const qn_status st = add_item(job, i, plan, err);
         if (st != QN_OK) {
-            const qni_plan_input input = {job->model, job->tensors[i].source};
-            qni_item blamed = {.n_inputs = 1};
-            qni_plan_input inputs[1] = {input};
-            blamed.inputs = inputs;
-            return qni_item_blame(&blamed, st, err);
+            return blame(job, i, st, err);
         }
     }
     return QN_OK;
