@@ -68,6 +68,8 @@ typedef struct qni_map {
 } qni_map;
 /* Map read-only and private; the descriptor is closed before it returns. */
 QN_NODISCARD qn_status qni_map_open(const char *path, qni_map *out_map, qn_error *err);
+/* Map a file that is open for reading; it may be closed afterwards. */
+QN_NODISCARD qn_status qni_map_of_file(const qni_file *file, qni_map *out_map, qn_error *err);
 void qni_map_close(qni_map *map);
 /* Advice on mapped pages that lie wholly or partly in the range; failures are ignored. */
 void qni_map_prefetch(const void *bytes, int64_t n_bytes);

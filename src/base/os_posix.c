@@ -279,26 +279,32 @@ int64_t qni_page_bytes(void)
     return n > 0 ? n : 4096;
 }
 
+qn_status qni_map_of_file(const qni_file *file, qni_map *out_map, qn_error *err)
+{
+    *out_map = (qni_map){NULL, 0};
+    if (file->n_bytes == 0) {
+        return QN_OK;
+    }
+    void *bytes = (uint64_t)file->n_bytes > SIZE_MAX
+                      ? MAP_FAILED
+                      : mmap(NULL, (size_t)file->n_bytes, PROT_READ, MAP_PRIVATE, file->fd, 0);
+    if (bytes == MAP_FAILED) {
+        return fail_in_file(
+            err, qni_fail_errno(err, errno, NULL, "cannot map %" PRId64 " bytes", file->n_bytes),
+            file);
+    }
+    *out_map = (qni_map){bytes, file->n_bytes};
+    return QN_OK;
+}
+
 qn_status qni_map_open(const char *path, qni_map *out_map, qn_error *err)
 {
     *out_map = (qni_map){NULL, 0};
     qni_file file;
     QN_TRY(qni_file_open(path, &file, err));
-    const int64_t n_bytes = file.n_bytes;
-    void *bytes = NULL;
-    int failed = 0;
-    if (n_bytes > 0) {
-        bytes = (uint64_t)n_bytes > SIZE_MAX
-                    ? MAP_FAILED
-                    : mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
-        failed = bytes == MAP_FAILED ? errno : 0;
-    }
+    const qn_status st = qni_map_of_file(&file, out_map, err);
     qni_file_close(&file);
-    if (failed) {
-        return qni_fail_errno(err, failed, path, "cannot map %" PRId64 " bytes", n_bytes);
-    }
-    *out_map = (qni_map){bytes, n_bytes};
-    return QN_OK;
+    return st;
 }
 
 void qni_map_close(qni_map *map)

@@ -51,6 +51,7 @@ typedef struct qni_json_options {
     qn_status status;          /* of every error of form or kind; QN_OK means QN_ERR_INVALID_JSON */
     qn_status status_utf8;     /* of text that is not UTF-8; QN_OK means the same as `status` */
     qn_status status_overflow; /* of a whole number that does not fit; QN_OK: QN_ERR_OVERFLOW */
+    qn_status status_repeated; /* of a name that repeats; QN_OK means the same as `status` */
     const qn_allocator *allocator;
 } qni_json_options;
 
@@ -60,6 +61,7 @@ typedef struct qni_json_level {
     bool is_checked; /* the reader watches for names that repeat */
     int32_t n_keys;  /* names seen, while they are few enough to compare one by one */
     int64_t first_key;
+    bool has_map;
     qni_strmap map; /* all names, once they are many */
 } qni_json_level;
 
@@ -70,6 +72,7 @@ typedef struct qni_json {
     qni_json_options options;
     int depth;
     bool is_first;          /* nothing was read in the innermost level yet */
+    bool is_checked;        /* names of the innermost level are watched, or it is no object */
     qni_json_level *levels; /* QN_JSON_MAX_DEPTH of them */
     qni_buffer keys;        /* of qni_json_text: the names of all open, checked, small objects */
     qni_arena arena;        /* strings that had escapes */
@@ -85,20 +88,23 @@ void qni_json_end(qni_json *reader);
 QN_NODISCARD qn_status qni_json_peek(qni_json *reader, qni_json_kind *out_kind, qn_error *err);
 
 /* Objects: enter, then next_key and a value in turn, until *out_has_key is false: it is closed. */
-QN_NODISCARD qn_status qni_json_enter_object(qni_json *reader, qni_json_unique unique,
-                                             qn_error *err);
-QN_NODISCARD qn_status qni_json_next_key(qni_json *reader, qni_json_text *out_key,
-                                         bool *out_has_key, qn_error *err);
+QNI_INLINE qn_status qni_json_enter_object(qni_json *reader, qni_json_unique unique, qn_error *err);
+QNI_INLINE qn_status qni_json_next_key(qni_json *reader, qni_json_text *out_key, bool *out_has_key,
+                                       qn_error *err);
+
+/* Where the caller keeps track itself but for some names (unknown ones): watch such a name. */
+QN_NODISCARD qn_status qni_json_watch_key(qni_json *reader, const qni_json_text *key,
+                                          qn_error *err);
 
 /* Arrays: enter, then next_item and a value in turn, until *out_has_item is false: it is closed. */
-QN_NODISCARD qn_status qni_json_enter_array(qni_json *reader, qn_error *err);
-QN_NODISCARD qn_status qni_json_next_item(qni_json *reader, bool *out_has_item, qn_error *err);
+QNI_INLINE qn_status qni_json_enter_array(qni_json *reader, qn_error *err);
+QNI_INLINE qn_status qni_json_next_item(qni_json *reader, bool *out_has_item, qn_error *err);
 
 /* Values of one kind; anything else is an error. u64 and i64 take whole numbers only, as digits:
  * no fraction, no exponent, no "-0"; u64 no sign. f64 takes every number, correctly rounded; one
  * beyond the range of double is an error. */
-QN_NODISCARD qn_status qni_json_string(qni_json *reader, qni_json_text *out_text, qn_error *err);
-QN_NODISCARD qn_status qni_json_u64(qni_json *reader, uint64_t *out_value, qn_error *err);
+QNI_INLINE qn_status qni_json_string(qni_json *reader, qni_json_text *out_text, qn_error *err);
+QNI_INLINE qn_status qni_json_u64(qni_json *reader, uint64_t *out_value, qn_error *err);
 QN_NODISCARD qn_status qni_json_i64(qni_json *reader, int64_t *out_value, qn_error *err);
 QN_NODISCARD qn_status qni_json_f64(qni_json *reader, double *out_value, qn_error *err);
 QN_NODISCARD qn_status qni_json_bool(qni_json *reader, bool *out_value, qn_error *err);
@@ -110,6 +116,10 @@ QN_NODISCARD qn_status qni_json_skip(qni_json *reader, qn_error *err);
 /* The document is over: only white space may follow. */
 QN_NODISCARD qn_status qni_json_finish(qni_json *reader, qn_error *err);
 
+/* Where the texts are that had escapes: the caller's to free from now on. What borrows from the
+ * text itself is as before. */
+qni_arena qni_json_take_arena(qni_json *reader);
+
 /* Offset in the file of the next byte that is no white space. */
 int64_t qni_json_offset(qni_json *reader);
 
@@ -120,5 +130,7 @@ bool qni_json_text_is(qni_json_text text, const char *word);
  * exponent for what is very large or small if that is allowed. Returns the length. */
 #define QNI_JSON_F64_MAX 352
 int qni_json_format_f64(double value, bool allow_exponent, char out[QNI_JSON_F64_MAX]);
+
+#include "json/json_hot_internal.h"
 
 #endif

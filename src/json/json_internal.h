@@ -31,9 +31,6 @@ QN_NODISCARD qn_status qni_json_take_string(qni_json *r, qni_json_text *out_text
 QN_NODISCARD qn_status qni_json_scan_number(const qni_json *r, const char **out_end,
                                             bool *out_is_whole, qn_error *err);
 
-/* Add a name to the innermost object; one that is there already is an error. */
-QN_NODISCARD qn_status qni_json_watch_key(qni_json *r, const qni_json_text *key, qn_error *err);
-
 /* Forget the names of the object that closes. */
 void qni_json_forget_keys(qni_json *r);
 

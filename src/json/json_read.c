@@ -32,10 +32,11 @@ qn_status qni_json_begin(qni_json *reader, const void *bytes, int64_t n_bytes,
     qni_json_options *o = &reader->options;
     o->status = o->status != QN_OK ? o->status : QN_ERR_INVALID_JSON;
     o->status_utf8 = o->status_utf8 != QN_OK ? o->status_utf8 : o->status;
+    o->status_repeated = o->status_repeated != QN_OK ? o->status_repeated : o->status;
     o->status_overflow = o->status_overflow != QN_OK ? o->status_overflow : QN_ERR_OVERFLOW;
     reader->arena.allocator = o->allocator;
     qni_buffer_init(&reader->keys, o->allocator, SIZE_MAX / 2);
-    reader->levels = qni_alloc_zeroed(o->allocator, QN_JSON_MAX_DEPTH * sizeof *reader->levels);
+    reader->levels = qni_alloc(o->allocator, QN_JSON_MAX_DEPTH * sizeof *reader->levels);
     if (!reader->levels) {
         return qni_fail_memory(err, QN_JSON_MAX_DEPTH * sizeof *reader->levels);
     }
@@ -51,12 +52,21 @@ void qni_json_end(qni_json *reader)
         return;
     }
     for (int i = 0; i < reader->depth; i++) {
-        qni_strmap_free(&reader->levels[i].map);
+        if (reader->levels[i].has_map) {
+            qni_strmap_free(&reader->levels[i].map);
+        }
     }
     qni_free(reader->options.allocator, reader->levels, QN_JSON_MAX_DEPTH * sizeof *reader->levels);
     reader->levels = NULL;
     qni_buffer_free(&reader->keys);
     qni_arena_free(&reader->arena);
+}
+
+qni_arena qni_json_take_arena(qni_json *reader)
+{
+    const qni_arena arena = reader->arena;
+    reader->arena.chunks = NULL;
+    return arena;
 }
 
 int64_t qni_json_offset(qni_json *reader)
@@ -113,43 +123,23 @@ qn_status qni_json_peek(qni_json *reader, qni_json_kind *out_kind, qn_error *err
     return qni_json_fail(reader, reader->pos, "a value", err);
 }
 
-static qn_status enter(qni_json *r, bool is_object, bool is_checked, qn_error *err)
+qn_status qni_json_enter_slow(qni_json *reader, bool is_object, bool is_checked, qn_error *err)
 {
-    QN_CHECK(r->depth < QN_JSON_MAX_DEPTH, err, r->options.status, qni_json_offset_of(r, r->pos),
-             "JSON: nested deeper than %d levels", QN_JSON_MAX_DEPTH);
-    qni_json_level *level = &r->levels[r->depth++];
-    level->is_object = is_object;
-    level->is_checked = is_checked;
-    level->n_keys = 0;
-    r->is_first = true;
-    r->pos++;
-    return QN_OK;
+    if (next_char(reader) != (is_object ? '{' : '[')) {
+        return qni_json_fail(reader, reader->pos, is_object ? "an object" : "an array", err);
+    }
+    QN_CHECK(reader->depth < QN_JSON_MAX_DEPTH, err, reader->options.status,
+             qni_json_offset_of(reader, reader->pos), "JSON: nested deeper than %d levels",
+             QN_JSON_MAX_DEPTH);
+    return qni_json_enter(reader, is_object, is_checked, err);
 }
 
 static void leave(qni_json *r)
 {
-    if (r->levels[r->depth - 1].is_checked) {
+    if (r->levels[r->depth - 1].n_keys > 0) {
         qni_json_forget_keys(r);
     }
-    r->depth--;
-    r->is_first = false;
-    r->pos++;
-}
-
-qn_status qni_json_enter_object(qni_json *reader, qni_json_unique unique, qn_error *err)
-{
-    if (next_char(reader) != '{') {
-        return qni_json_fail(reader, reader->pos, "an object", err);
-    }
-    return enter(reader, true, unique == QNI_JSON_UNIQUE, err);
-}
-
-qn_status qni_json_enter_array(qni_json *reader, qn_error *err)
-{
-    if (next_char(reader) != '[') {
-        return qni_json_fail(reader, reader->pos, "an array", err);
-    }
-    return enter(reader, false, false, err);
+    qni_json_leave(r);
 }
 
 /* Before an entry of the innermost level: its separator is read, or its end. */
@@ -172,13 +162,13 @@ QNI_INLINE qn_status next_entry(qni_json *r, char closing, const char *expected,
     return QN_OK;
 }
 
-qn_status qni_json_next_item(qni_json *reader, bool *out_has_item, qn_error *err)
+qn_status qni_json_next_item_slow(qni_json *reader, bool *out_has_item, qn_error *err)
 {
     return next_entry(reader, ']', "a comma or ] after an array item", out_has_item, err);
 }
 
-qn_status qni_json_next_key(qni_json *reader, qni_json_text *out_key, bool *out_has_key,
-                            qn_error *err)
+qn_status qni_json_next_key_slow(qni_json *reader, qni_json_text *out_key, bool *out_has_key,
+                                 qn_error *err)
 {
     QN_TRY(next_entry(reader, '}', "a comma or } after an object member", out_has_key, err));
     if (!*out_has_key) {
@@ -209,7 +199,7 @@ qn_status qni_json_finish(qni_json *reader, qn_error *err)
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-qn_status qni_json_string(qni_json *reader, qni_json_text *out_text, qn_error *err)
+qn_status qni_json_string_slow(qni_json *reader, qni_json_text *out_text, qn_error *err)
 {
     if (QNI_UNLIKELY(next_char(reader) != '"')) {
         return qni_json_fail(reader, reader->pos, "a string", err);
@@ -302,23 +292,10 @@ static qn_status scan_whole(const qni_json *r, bool may_be_negative, const char 
     return QN_OK;
 }
 
-qn_status qni_json_u64(qni_json *reader, uint64_t *out_value, qn_error *err)
+qn_status qni_json_u64_slow(qni_json *reader, uint64_t *out_value, qn_error *err)
 {
     *out_value = 0;
     qni_json_skip_space(reader);
-    const char *p = reader->pos;
-    const char *end = reader->end;
-    /* The common case: up to 18 digits that cannot overflow, then something that ends a number. */
-    uint64_t value = 0;
-    while (p < end && is_digit(*p) && p - reader->pos < 18) {
-        value = value * 10 + (uint64_t)(*p++ - '0');
-    }
-    if (QNI_LIKELY(p > reader->pos && p < end && (*p == ',' || *p == ']' || *p == '}') &&
-                   (*reader->pos != '0' || p - reader->pos == 1))) {
-        *out_value = value;
-        reader->pos = p;
-        return QN_OK;
-    }
     const char *number_end = NULL;
     QN_TRY(scan_whole(reader, false, "64 bits", out_value, &number_end, err));
     reader->pos = number_end;

@@ -2,36 +2,6 @@
  * reader's arena. The text is known to be UTF-8 here. */
 #include "json/json_internal.h"
 
-#define ONES        UINT64_C(0x0101010101010101)
-#define HIGH_BITS   UINT64_C(0x8080808080808080)
-#define QUOTES      (ONES * 0x22)
-#define BACKSLASHES (ONES * 0x5c)
-
-/* Nonzero if one of the 8 bytes is a quote, a backslash or a control character; bytes above the
- * lowest such one may be marked without being one. */
-static uint64_t special_bytes(uint64_t word)
-{
-    const uint64_t quote = word ^ QUOTES;
-    const uint64_t backslash = word ^ BACKSLASHES;
-    return ((word - ONES * 0x20) | (quote - ONES) | (backslash - ONES)) & ~word & HIGH_BITS;
-}
-
-/* The first byte from `p` on that is a quote, a backslash or a control character, or `end`. */
-static const char *find_special(const char *p, const char *end)
-{
-    while (end - p >= 8) {
-        const uint64_t marks = special_bytes(qni_load_u64le(p));
-        if (marks != 0) {
-            return p + (__builtin_ctzll(marks) >> 3);
-        }
-        p += 8;
-    }
-    while (p < end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') {
-        p++;
-    }
-    return p;
-}
-
 /* Four hexadecimal digits, or -1. */
 static int32_t hex4(const char *p, const char *end)
 {
@@ -131,7 +101,7 @@ static qn_status undo_escape(const qni_json *r, const char **p, char **out, qn_e
 static qn_status find_end(const qni_json *r, const char *p, const char **out_quote, qn_error *err)
 {
     for (;;) {
-        p = find_special(p, r->end);
+        p = qni_json_find_special(p, r->end);
         if (p == r->end) {
             return qni_json_fail(r, p, "the closing quote of a string", err);
         }
@@ -163,7 +133,7 @@ static qn_status take_escaped(qni_json *r, const char *first, qni_json_text *out
     char *out = copy;
     const char *p = begin;
     while (p < quote) {
-        const char *special = find_special(p, quote);
+        const char *special = qni_json_find_special(p, quote);
         memcpy(out, p, (size_t)(special - p));
         out += special - p;
         p = special;
@@ -183,7 +153,7 @@ qn_status qni_json_take_string(qni_json *r, qni_json_text *out_text, qn_error *e
 {
     const char *begin = r->pos + 1;
     out_text->offset = qni_json_offset_of(r, r->pos);
-    const char *p = find_special(begin, r->end);
+    const char *p = qni_json_find_special(begin, r->end);
     if (QNI_LIKELY(p < r->end && *p == '"')) {
         out_text->bytes = begin;
         out_text->n_bytes = p - begin;
