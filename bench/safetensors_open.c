@@ -58,7 +58,8 @@ int main(int argc, char **argv)
             total += times[n];
         }
         qsort(times, (size_t)n, sizeof *times, compare_doubles);
-        printf("%.2f\t%.2f\t%lld\t%d\t%s\n", times[0] * 1e6, times[n / 2] * 1e6, n_tensors, n, argv[i]);
+        printf("%.2f\t%.2f\t%lld\t%d\t%s\n", times[0] * 1e6, times[n / 2] * 1e6, n_tensors, n,
+               argv[i]);
     }
     return 0;
 }
