@@ -12,11 +12,14 @@ static qn_status read_fd(void *ctx, void *out, size_t n_bytes, size_t *out_n_rea
     return n < 0 ? qni_fail(err, QN_ERR_IO, -1, "read failed") : QN_OK;
 }
 
+#define LONG_FRAME                                                     \
+    "{\"z\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}," \
+    "\"b\":{\"dtype\":\"I16\",\"shape\":[70000],\"data_offsets\":[0,140000]}}"
+
 static const char frame_headers[3][160] = {
     "{\"a\":{\"dtype\":\"U8\",\"shape\":[5],\"data_offsets\":[0,5]}}",
     "{}",
-    "{\"z\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"
-    "\"b\":{\"dtype\":\"I16\",\"shape\":[70000],\"data_offsets\":[0,140000]}}",
+    LONG_FRAME,
 };
 static const size_t frame_data[3] = {5, 0, 140000};
 
