@@ -1,6 +1,6 @@
 /* st_check.c — one safetensors file or index, opened in every way that the library has.
  *
- *     st_check FILE
+ *     st_check [--header] FILE        --header: only as qn_safetensors_open() does
  *
  * Exit 0 if it is sound, 1 with a message if it is refused, 70 if the ways disagree: that is a
  * failure of the library whatever the file is. Reads every tensor's bytes once. */
@@ -111,35 +111,44 @@ static void compare(const char *how, qn_status first, const qn_safetensors *a, q
     qn_safetensors_close(b);
 }
 
+/* Every other way to open it gives the same. */
+static void compare_all(const char *path, qn_status st, const qn_safetensors *first)
+{
+    qn_safetensors *other = NULL;
+    qn_status second = open_by(qn_safetensors_load, path, &other, NULL);
+    compare("load", st, first, second, other);
+    second = open_by(qn_safetensors_load_mmap, path, &other, NULL);
+    compare("load_mmap", st, first, second, other);
+    if (first && qn_safetensors_is_sharded(first)) {
+        return;
+    }
+    second = parse_bytes(path, &other, NULL);
+    compare("parse", st, first, second, other);
+    second = read_as_frame(path, &other, NULL);
+    if (second == QN_ERR_METADATA_INCOMPLETE_BUFFER) {
+        qn_safetensors_close(other);
+        other = NULL;
+    }
+    compare("read_prefix", st, first, second, other);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: st_check FILE\n");
+    const bool is_header_only = argc == 3 && strcmp(argv[1], "--header") == 0;
+    if (argc != 2 + is_header_only) {
+        fprintf(stderr, "usage: st_check [--header] FILE\n");
         return 2;
     }
-    qn_error err = QN_ERROR_INIT;
+    const char *path = argv[argc - 1];
     qn_safetensors *first = NULL;
-    qn_safetensors *other = NULL;
-    const qn_status st = open_by(qn_safetensors_open, argv[1], &first, &err);
-    qn_status second = open_by(qn_safetensors_load, argv[1], &other, NULL);
-    compare("load", st, first, second, other);
-    second = open_by(qn_safetensors_load_mmap, argv[1], &other, NULL);
-    compare("load_mmap", st, first, second, other);
-    if (!first || !qn_safetensors_is_sharded(first)) {
-        other = NULL;
-        second = parse_bytes(argv[1], &other, NULL);
-        compare("parse", st, first, second, other);
-        other = NULL;
-        second = read_as_frame(argv[1], &other, NULL);
-        if (second == QN_ERR_METADATA_INCOMPLETE_BUFFER) {
-            qn_safetensors_close(other);
-            other = NULL;
-        }
-        compare("read_prefix", st, first, second, other);
+    qn_error err = QN_ERROR_INIT;
+    const qn_status st = open_by(qn_safetensors_open, path, &first, &err);
+    if (!is_header_only) {
+        compare_all(path, st, first);
     }
     qn_safetensors_close(first);
     if (st != QN_OK) {
-        fprintf(stderr, "%s: %s: %s (byte %lld)\n", argv[1], qn_status_name(st), err.message,
+        fprintf(stderr, "%s: %s: %s (byte %lld)\n", path, qn_status_name(st), err.message,
                 (long long)err.offset);
     }
     return st == QN_OK ? 0 : 1;
