@@ -10,5 +10,5 @@ scripts/check-rooms.sh . || status=1
 shellcheck scripts/*.sh .ci/run || status=1
 cmake --preset clang >/dev/null
 mapfile -t units < <(git ls-files 'src/*.c' | grep -v '^src/kernels/arm/')
-printf '%s\n' "${units[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p build-clang 2>/dev/null || status=1
+printf '%s\n' "${units[@]}" | xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p build-clang 2>/dev/null || status=1
 exit $status

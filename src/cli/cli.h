@@ -46,14 +46,14 @@ typedef struct cli_list {
 /* One option. `offset` is where its value goes in the command's struct of values. */
 typedef struct cli_option {
     const char *name; /* long name without the dashes */
-    char letter;      /* short name, or 0 */
     const char *arg;  /* what stands for its argument in help; NULL for a flag */
     const char *group;
     const char *help; /* one sentence, lower case, no full stop */
-    cli_kind kind;
     size_t offset;
     int64_t min, max;    /* CLI_INT */
     const char *choices; /* CLI_CHOICE */
+    cli_kind kind;
+    char letter; /* short name, or 0 */
 } cli_option;
 
 typedef struct cli_options {

@@ -10,6 +10,7 @@
 typedef struct verify_values {
     bool is_quick;
     bool is_strict;
+    bool is_imatrix;
 } verify_values;
 
 /* What was found in one file. */
@@ -78,6 +79,15 @@ static bool check_plan(const cli_call *call, const qn_plan *plan, verify_result 
     return !cli_is_interrupted();
 }
 
+static void warn_unchecked(verify_result *result, const qn_error *err)
+{
+    cli_text text = {NULL, 0, 0};
+
+    cli_text_printf(&text, "the values were not checked: %s", err->message);
+    (void)view_add_warning(&result->view, text.chars);
+    cli_text_free(&text);
+}
+
 static void check_values(const cli_call *call, verify_result *result)
 {
     qn_model_options options = QN_MODEL_OPTIONS_INIT;
@@ -85,8 +95,10 @@ static void check_values(const cli_call *call, verify_result *result)
     qn_plan *plan = NULL;
     qn_error err = QN_ERROR_INIT;
 
-    if (qn_model_open(result->path, &options, &model, &err) != QN_OK ||
-        qn_plan_read(model, NULL, 0, true, NULL, &plan, &err) != QN_OK) {
+    const qn_status status = qn_model_open(result->path, &options, &model, &err);
+    if (status == QN_ERR_UNSUPPORTED_DTYPE) {
+        warn_unchecked(result, &err); /* safetensors has types that have no values here */
+    } else if (status != QN_OK || qn_plan_read(model, NULL, 0, true, NULL, &plan, &err) != QN_OK) {
         add_fault(result, &err);
     } else {
         result->has_checked_values = check_plan(call, plan, result);
@@ -98,7 +110,7 @@ static void check_values(const cli_call *call, verify_result *result)
 /* --- one file ------------------------------------------------------------------------------------
  */
 
-static bool is_imatrix(const model_view *view)
+static bool says_imatrix(const model_view *view)
 {
     qn_gguf_string type;
 
@@ -108,19 +120,32 @@ static bool is_imatrix(const model_view *view)
 }
 
 /* The matrix as a whole: every entry has both halves and only finite values. */
-static void check_imatrix(verify_result *result)
+static qn_status try_imatrix(verify_result *result, qn_error *err)
 {
     qn_imatrix *imatrix = NULL;
-    qn_error err = QN_ERROR_INIT;
+    const qn_status status = qn_imatrix_open(result->path, NULL, &imatrix, err);
 
-    if (qn_imatrix_open(result->path, NULL, &imatrix, &err) != QN_OK) {
-        add_fault(result, &err);
+    if (status == QN_OK) {
+        result->kind = "imatrix";
+        result->n_tensors = qn_imatrix_n_entries(imatrix);
+        result->has_checked_values = true;
+        qn_imatrix_free(imatrix);
+    }
+    return status;
+}
+
+/* A file that says that it is a matrix and is not may still be a fine GGUF file. */
+static void warn_of_imatrix(verify_result *result)
+{
+    qn_error err = QN_ERROR_INIT;
+    cli_text text = {NULL, 0, 0};
+
+    if (try_imatrix(result, &err) == QN_OK) {
         return;
     }
-    result->kind = "imatrix";
-    result->n_tensors = qn_imatrix_n_entries(imatrix);
-    result->has_checked_values = true;
-    qn_imatrix_free(imatrix);
+    cli_text_printf(&text, "no quantizer can use it as an importance matrix: %s", err.message);
+    (void)view_add_warning(&result->view, text.chars);
+    cli_text_free(&text);
 }
 
 static bool ends_with(const char *text, const char *suffix)
@@ -138,21 +163,24 @@ static void verify_one(const cli_call *call, const char *path, verify_result *ou
 
     memset(out_result, 0, sizeof *out_result);
     out_result->path = path;
-    const qn_status status = view_try_open(path, &options, &out_result->view, &err);
-    if (status != QN_OK && ends_with(path, ".dat")) {
-        check_imatrix(out_result); /* the older form has no magic to tell it by */
+    /* The older form of a matrix has no magic to tell it by. */
+    if (values->is_imatrix || ends_with(path, ".dat")) {
+        if (try_imatrix(out_result, &err) != QN_OK) {
+            add_fault(out_result, &err);
+        }
         return;
     }
-    if (status != QN_OK) {
+    if (view_try_open(path, &options, &out_result->view, &err) != QN_OK) {
         add_fault(out_result, &err);
         return;
     }
     out_result->kind = out_result->view.format;
     out_result->n_tensors = out_result->view.n_tensors;
-    if (is_imatrix(&out_result->view)) {
-        check_imatrix(out_result);
-    } else if (!values->is_quick) {
+    if (!values->is_quick) {
         check_values(call, out_result);
+    }
+    if (says_imatrix(&out_result->view) && out_result->n_faults == 0) {
+        warn_of_imatrix(out_result);
     }
 }
 
@@ -299,6 +327,10 @@ static const cli_option options[] = {
      .help = "accept exactly what ggml's reader accepts",
      .kind = CLI_FLAG,
      .offset = offsetof(verify_values, is_strict)},
+    {.name = "imatrix",
+     .help = "FILE is an importance matrix, in GGUF or .dat form",
+     .kind = CLI_FLAG,
+     .offset = offsetof(verify_values, is_imatrix)},
 };
 
 const cli_command cli_cmd_verify = {
@@ -307,8 +339,9 @@ const cli_command cli_cmd_verify = {
     .usage = "[OPTIONS] FILE...",
     .description =
         "Checks that FILE is a whole and valid GGUF file, split model, safetensors file or index "
-        "of one, or importance matrix; then reads all weights and checks them as ggml does: no "
-        "NaN, no infinity, no bad scale.\n\n"
+        "of one; then reads all weights and checks them as ggml does: no NaN, no infinity, no "
+        "bad scale. With --imatrix, and for names that end in .dat, it must be an importance "
+        "matrix.\n\n"
         "What is odd but has one meaning is a warning that says which reader would refuse it; "
         "warnings do not change the exit status.",
     .options = CLI_OPTIONS(options),

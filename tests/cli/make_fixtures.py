@@ -152,6 +152,18 @@ def main():
              ("long", STRING, "x" * 200), ("many", ARRAY, (U32, list(range(100))))], []),
         "empty.gguf": b"",
         "text.gguf": b"This is not a model.\n",
+        "matrix.gguf": gguf(
+            [("general.type", STRING, "imatrix"), ("imatrix.datasets", ARRAY, (STRING, ["text"])),
+             ("imatrix.chunk_count", U32, 1), ("imatrix.chunk_size", U32, 512)],
+            [("a.weight.counts", TYPE_F32, (1,), f32([512])),
+             ("a.weight.in_sum2", TYPE_F32, (8,), f32(range(8)))]),
+        "half-matrix.gguf": gguf(
+            [("general.type", STRING, "imatrix")],
+            [("a.weight.counts", TYPE_F32, (1,), f32([512]))]),
+        "matrix.dat": struct.pack("<ii", 1, 8) + b"a.weight" + struct.pack("<ii", 2, 4)
+                      + f32([1, 2, 3, 4]),
+        "cut-matrix.dat": struct.pack("<ii", 1, 8) + b"a.weight" + struct.pack("<ii", 2, 4)
+                          + f32([1, 2, 3]),
         "pointer.gguf": b"version https://git-lfs.github.com/spec/v1\n"
                         b"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
                         b"size 12345\n",
