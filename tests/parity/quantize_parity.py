@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compare whole quantized files with those of the pinned llama.cpp, byte for byte.
 
-usage: quantize_parity.py quick|full --driver FILE --peer DIR --demo FILE [--work DIR] [--only TEXT]
+usage: quantize_parity.py quick|full --driver FILE|--command FILE --peer DIR --demo FILE
+                          [--work DIR] [--only TEXT]
 
 quick  the small made-up models under every option, one of them under every preset with a matrix;
        the real model widened, and under Q8_0
@@ -29,6 +30,11 @@ PRESETS = [p for p in FTYPES if p != "NVFP4"]
 FIRST_EIGHT = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"]
 CHUNKS = 7
 
+# What the quench command calls the options of the driver.
+COMMAND_OPTIONS = {"--leave-output": "--leave-output-tensor", "--output-type": "--output-tensor-type",
+                   "--embd-type": "--token-embedding-type", "--prune": "--prune-layers",
+                   "--override": "--override-kv", "-m": "--memory"}
+
 
 class Parity:
     def __init__(self, a):
@@ -49,7 +55,18 @@ class Parity:
 
     # -- the two sides ------------------------------------------------------------------------
 
+    def command(self, src, dst, preset, options):
+        args = [self.a.command, "quantize", "--quiet"]
+        for key, value in options:
+            args.append(COMMAND_OPTIONS.get(key, key))
+            if value is not None:
+                args.append("%dB" % value if key == "-m" else str(value))
+        return subprocess.run(args + [src, dst, preset], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+
     def ours(self, src, dst, preset, options):
+        if self.a.command:
+            return self.command(src, dst, preset, options)
         args = [self.a.driver, src, dst, preset, "--no-sync"]
         for key, value in options:
             if key == "--imatrix":
@@ -284,12 +301,15 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__,
                                  formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("mode", choices=["quick", "full"])
-    ap.add_argument("--driver", required=True)
+    ap.add_argument("--driver", help="quantize_driver: the library's calls, without the final sync")
+    ap.add_argument("--command", help="quench: the same through the command")
     ap.add_argument("--peer", required=True)
     ap.add_argument("--demo", required=True)
     ap.add_argument("--work")
     ap.add_argument("--only")
     a = ap.parse_args()
+    if bool(a.driver) == bool(a.command):
+        ap.error("give --driver or --command")
     for needed in (os.path.join(a.peer, "libggml-base.so"), a.demo):
         if not os.path.exists(needed):
             print("skipped: %s is not there; run scripts/setup.sh test" % needed)
