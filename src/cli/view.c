@@ -1,6 +1,8 @@
 /* view.c — which container a file is, told from its first bytes, and what all views share. */
 #include "cli/view.h"
 
+#include "quench/probe.h"
+
 int64_t view_file_size(const char *path)
 {
     FILE *file = fopen(path, "rb");
@@ -37,6 +39,20 @@ view_warning *view_add_warning(model_view *view, const char *text)
     return added;
 }
 
+static qn_file_kind probe(const char *path)
+{
+    unsigned char bytes[QN_PROBE_BYTES];
+    FILE *file = fopen(path, "rb");
+
+    if (file == NULL) {
+        return QN_FILE_UNKNOWN; /* the reader says why */
+    }
+    const size_t n = fread(bytes, 1, sizeof bytes, file);
+    const bool is_failed = ferror(file) != 0;
+    (void)fclose(file);
+    return is_failed ? QN_FILE_UNKNOWN : qn_probe(bytes, n);
+}
+
 int view_open(const char *path, const view_options *options, model_view *out_view)
 {
     qn_error err = QN_ERROR_INIT;
@@ -50,7 +66,10 @@ qn_status view_try_open(const char *path, const view_options *options, model_vie
     memset(out_view, 0, sizeof *out_view);
     cli_guard_input(path);
     out_view->path = path;
-    const qn_status status = view_open_gguf(path, options, out_view, err);
+    const qn_file_kind kind = probe(path);
+    const bool is_safetensors = kind == QN_FILE_SAFETENSORS || kind == QN_FILE_JSON;
+    const qn_status status = is_safetensors ? view_open_safetensors(path, options, out_view, err)
+                                            : view_open_gguf(path, options, out_view, err);
     if (status != QN_OK) {
         view_close(out_view);
     }

@@ -177,6 +177,17 @@ def main():
             [("a.weight", "F32", (2, 3), f32(numbers(6, 1))),
              ("b.weight", "F16", (4,), f16(numbers(4, 2)))], [("format", "pt")]),
     }
+    files["cut.safetensors"] = files["tiny.safetensors"][:-3]
+    files["odd.safetensors"] = safetensors(
+        [("flags", "BOOL", (3,), bytes(3)), ("scalar", "I64", (), bytes(8)),
+         ("vierzig\\u00e4", "F8_E4M3", (2, 2), bytes(4))])
+    half = safetensors([("b.weight", "F16", (4,), f16(numbers(4, 2)))])
+    files["model-00001-of-00002.safetensors"] = files["tiny.safetensors"].replace(b"b.weight", b"c.weight")
+    files["model-00002-of-00002.safetensors"] = half
+    for index, second in (("model", "model-00002-of-00002"), ("lonely", "model-00003-of-00002")):
+        files[f"{index}.safetensors.index.json"] = (
+            '{"metadata":{"total_size":40},"weight_map":{"a.weight":"model-00001-of-00002.safetensors",'
+            '"c.weight":"model-00001-of-00002.safetensors","b.weight":"%s.safetensors"}}' % second).encode()
     for name, data in files.items():
         (folder / name).write_bytes(data)
     (folder / "directory.gguf").mkdir()

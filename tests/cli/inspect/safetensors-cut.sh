@@ -1,0 +1,1 @@
+cp "$FIXTURES/cut.safetensors" . && quench inspect cut.safetensors

@@ -1,0 +1,1 @@
+cp "$FIXTURES"/model-* "$FIXTURES"/lonely.safetensors* . && quench inspect lonely.safetensors.index.json

@@ -1,0 +1,1 @@
+cp "$FIXTURES/cut.safetensors" . && quench verify cut.safetensors
