@@ -178,6 +178,10 @@ void cli_text_printf(cli_text *text, const char *fmt, ...) CLI_PRINTF(2, 3);
 void cli_text_escape(cli_text *text, const char *bytes, int64_t n_bytes, int64_t n_max);
 void cli_text_free(cli_text *text);
 
+/* A whole text file of at most n_max bytes, added to *out_text. Returns the exit status; the error
+ * is said. */
+int cli_read_text(const char *path, size_t n_max, cli_text *out_text);
+
 /* malloc and friends that end the program with a message. */
 void *cli_alloc(size_t n, size_t n_elem_bytes);
 

@@ -172,7 +172,7 @@ static void verify_one(const cli_call *call, const char *path, verify_result *ou
     memset(out_result, 0, sizeof *out_result);
     out_result->path = path;
     /* The older form of a matrix has no magic to tell it by. */
-    if (values->is_imatrix || ends_with(path, ".dat")) {
+    if (values->is_imatrix || ends_with(path, ".dat") || ends_with(path, ".imatrix")) {
         if (try_imatrix(out_result, &err) != QN_OK) {
             add_fault(out_result, &err);
         }
@@ -348,8 +348,8 @@ const cli_command cli_cmd_verify = {
     .description =
         "Checks that FILE is a whole and valid GGUF file, split model, safetensors file or index "
         "of one; then reads all weights and checks them as ggml does: no NaN, no infinity, no "
-        "bad scale. With --imatrix, and for names that end in .dat, it must be an importance "
-        "matrix.\n\n"
+        "bad scale. With --imatrix, and for names that end in .imatrix or .dat, it must be an "
+        "importance matrix.\n\n"
         "What is odd but has one meaning is a warning that says which reader would refuse it; "
         "warnings do not change the exit status.",
     .options = CLI_OPTIONS(options),

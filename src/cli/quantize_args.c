@@ -4,10 +4,10 @@
 
 #include "cli/matcher.h"
 
-#define MAX_KEY_BYTES 127 /* llama.cpp keeps an override's key and text in 128 bytes */
-#define MAX_TEXT_FILE (16 * 1024 * 1024)
-#define DECIMAL_KILO  1000
-#define BINARY_KILO   1024
+#define MAX_KEY_BYTES  127 /* llama.cpp keeps an override's key and text in 128 bytes */
+#define MAX_TEXT_BYTES (16 * 1024 * 1024)
+#define DECIMAL_KILO   1000
+#define BINARY_KILO    1024
 
 /* --- IN [OUT] TYPE [THREADS]
  * ---------------------------------------------------------------------- */
@@ -153,36 +153,11 @@ static int parse_rule(const cli_call *call, const char *text, size_t n, quantize
     return CLI_OK;
 }
 
-/* A whole text file; the error is said. */
-static int read_text(const char *path, cli_text *out_text)
-{
-    char block[4096];
-    size_t n;
-    FILE *file = fopen(path, "rb");
-
-    if (file == NULL) {
-        return cli_file_error(path, "cannot be opened");
-    }
-    while ((n = fread(block, 1, sizeof block, file)) > 0 && out_text->n < MAX_TEXT_FILE) {
-        cli_text_add(out_text, block, n);
-    }
-    const bool is_failed = ferror(file) != 0;
-    (void)fclose(file);
-    if (is_failed) {
-        return cli_file_error(path, "cannot be read");
-    }
-    if (out_text->n >= MAX_TEXT_FILE) {
-        cli_error("%s: larger than 16 MiB; is this the right file?", path);
-        return CLI_FAILED;
-    }
-    return CLI_OK;
-}
-
 static int parse_rule_file(const cli_call *call, const char *path, quantize_plan_args *args)
 {
     static const char blanks[] = " \t\n\v\f\r";
     cli_text text = {NULL, 0, 0};
-    int status = read_text(path, &text);
+    int status = cli_read_text(path, MAX_TEXT_BYTES, &text);
 
     const char *p = text.chars != NULL ? text.chars : "";
     while (status == CLI_OK) {
@@ -220,7 +195,7 @@ static int parse_recipe(const char *path, quantize_plan_args *args)
     cli_text text = {NULL, 0, 0};
     qn_error err = QN_ERROR_INIT;
     int32_t n_rules = 0;
-    int status = read_text(path, &text);
+    int status = cli_read_text(path, MAX_TEXT_BYTES, &text);
 
     if (status == CLI_OK &&
         qn_recipe_parse(text.chars, text.n, NULL, &args->recipe, &err) != QN_OK) {

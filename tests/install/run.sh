@@ -38,6 +38,12 @@ export PKG_CONFIG_PATH="$libdir/pkgconfig"
 "$cc" "$source/consumer/consumer.c" -o "$folder/with-pkg-config" $(pkg-config --cflags --libs quench)
 must "$(LD_LIBRARY_PATH=$libdir "$folder/with-pkg-config")" = "$version"
 must "$(pkg-config --modversion quench)" = "${version#quench }"
+# The program in README.md compiles, and says what is wrong with a file that is not there.
+awk '/^```c$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$source/../../README.md" >"$folder/list.c"
+# shellcheck disable=SC2046
+"$cc" -Wall -Wextra -Werror "$folder/list.c" -o "$folder/list" $(pkg-config --cflags --libs quench)
+must "$(LD_LIBRARY_PATH=$libdir "$folder/list" nowhere.gguf 2>&1 || echo "exit $?")" = "nowhere.gguf: cannot open for reading: No such file or directory
+exit 1"
 for page in quench.1 quench-quantize.1 quench-recipe.5; do
     [ ! -d "$build/man" ] || must -f "$folder/prefix/share/man/man${page##*.}/$page"
 done

@@ -1,0 +1,1 @@
+quench extract "$FIXTURES/tiny.gguf" output_norm.weight nowhere/a.npy

@@ -1,0 +1,1 @@
+quench extract --raw "$FIXTURES/tiny.gguf" output_norm.weight - | wc -c

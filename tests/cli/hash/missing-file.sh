@@ -1,0 +1,1 @@
+quench hash nowhere.gguf

@@ -1,0 +1,1 @@
+quench hash -c nowhere "$FIXTURES/tiny.gguf"
