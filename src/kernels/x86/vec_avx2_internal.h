@@ -315,7 +315,7 @@ QNI_INLINE void vec_turn8(const float *const *rows, int64_t at, float *out)
     }
 }
 
-/* Sixteen arrays side by side: out[16 * i + lane] = rows[lane][at + i], n a multiple of 8. */
+/* Sixteen arrays side by side: out[16 * i + lane] = rows[lane][at + i], n a multiple of 16. */
 QNI_INLINE void vec_transpose(const float *const *rows, int64_t at, int n, float *out)
 {
     for (int i = 0; i < n; i += 8) {
