@@ -17,7 +17,7 @@ static const vec_check checks[] = {
     {QN_ISA_AVX2, check_vec_avx2},
     {QN_ISA_AVX512, check_vec_avx512},
 #endif
-#if defined(__aarch64__) && defined(QNT_HAVE_VEC_NEON)
+#if defined(__aarch64__)
     {QN_ISA_NEON, check_vec_neon},
 #endif
     {QN_ISA_BEST, NULL},

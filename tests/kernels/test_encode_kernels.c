@@ -14,7 +14,7 @@
 
 #include "guarded.h"
 
-enum { ROW = 2048, N_ROWS = 24, N_ELEMS = ROW * N_ROWS, MAX_WANTED = 40 };
+enum { ROW = 2048, N_ROWS = 8, N_ELEMS = ROW * N_ROWS, MAX_WANTED = 40 };
 
 /* xorshift64*; a run prints its seed with each failure. */
 static const uint64_t seed = 0x9e3779b97f4a7c15u;
@@ -22,7 +22,7 @@ static uint64_t state;
 
 static const char *wanted[MAX_WANTED];
 static int n_wanted;
-static int n_megabytes = 8; /* of floats, for each encoder and kind of weights together */
+static int n_megabytes = 4; /* of floats, for each encoder and kind of weights together */
 
 static uint64_t next_random(void)
 {
