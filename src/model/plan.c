@@ -139,6 +139,12 @@ qn_status qni_item_blame(const qni_item *item, qn_status st, qn_error *err)
     return qni_fail_path(err, st, input->model->files[input->tensor->shard].path);
 }
 
+bool qni_item_encodes_with_weights(const qni_item *item, qn_dtype dtype)
+{
+    const qn_weights_use use = qn_dtype_weights_use(dtype);
+    return item->weights != NULL && (use == QN_WEIGHTS_OPTIONAL || use == QN_WEIGHTS_REQUIRED);
+}
+
 /* --- looking ---------------------------------------------------------------------------------- */
 
 int64_t qn_plan_n_items(const qn_plan *plan)
@@ -152,14 +158,15 @@ bool qn_plan_item_at(const qn_plan *plan, int64_t index, qn_plan_item *out_item)
         return false;
     }
     const qni_item *item = &plan->items[index];
+    const qn_tensor_info *target = qni_plan_target(plan, item);
     *out_item = (qn_plan_item){
         .source = item->inputs[0].tensor,
-        .target = qni_plan_target(plan, item),
+        .target = target,
         .recipe = item->recipe->kind,
         .rule = item->rule,
         .is_fallback = item->is_fallback,
         .wanted = item->wanted,
-        .has_weights = item->weights != NULL,
+        .has_weights = target != NULL && qni_item_encodes_with_weights(item, target->dtype),
         .lacks_weights = item->lacks_weights,
     };
     return true;

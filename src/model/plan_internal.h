@@ -85,6 +85,9 @@ QN_NODISCARD qn_status qni_plan_add_item(qn_plan *plan, const struct qni_recipe 
 /* The first output tensor of an item, NULL if it has none. */
 const qn_tensor_info *qni_plan_target(const qn_plan *plan, const qni_item *item);
 
+/* Does the item have importance weights, and has the encoder of its target a use for them? */
+bool qni_item_encodes_with_weights(const qni_item *item, qn_dtype dtype);
+
 /* Name tensor and file of a failure: "tensor T: ...". Returns st. */
 qn_status qni_item_blame(const qni_item *item, qn_status st, qn_error *err);
 

@@ -183,11 +183,8 @@ static qn_status fill_conversion(const qni_quantize_job *job, const qni_outgoing
     int64_t n_weights;
     QN_TRY(find_weights(job, tensor, &weights, &n_weights, err));
     QN_TRY(check_weights(job, choice, weights, &item->lacks_weights, err));
-    const qn_weights_use use = qn_dtype_weights_use(choice->dtype);
-    if (use == QN_WEIGHTS_OPTIONAL || use == QN_WEIGHTS_REQUIRED) {
-        item->weights = weights;
-        item->n_weights = n_weights;
-    }
+    item->weights = weights; /* for a report even where the encoder has no use for them */
+    item->n_weights = n_weights;
     return QN_OK;
 }
 

@@ -21,34 +21,36 @@ static qn_status measure(const qn_plan *plan, const qni_item *item, qni_geometry
 }
 
 /* Rows that share their importance weights: up to the end of the expert they lie in. */
-static int64_t rows_with_same_weights(const qni_item *item, int64_t row, int64_t n_rows)
+static int64_t rows_with_same_weights(const qni_item *item, bool is_weighted, int64_t row,
+                                      int64_t n_rows)
 {
     const int64_t n_expert_rows = item->inputs[0].tensor->ne[1];
-    return item->weights == NULL ? n_rows
-                                 : qni_min_i64(n_rows, n_expert_rows - row % n_expert_rows);
+    return !is_weighted ? n_rows : qni_min_i64(n_rows, n_expert_rows - row % n_expert_rows);
 }
 
-static const float *weights_of(const qni_item *item, int64_t row)
+static const float *weights_of(const qni_item *item, bool is_weighted, int64_t row)
 {
     const qn_tensor_info *source = item->inputs[0].tensor;
-    return item->weights == NULL ? NULL : item->weights + row / source->ne[1] * source->ne[0];
+    return !is_weighted ? NULL : item->weights + row / source->ne[1] * source->ne[0];
 }
 
 static qn_status encode(const qni_chunk *chunk, qn_dtype dtype, qn_error *err)
 {
     const qni_item *item = chunk->item;
     const int64_t row_len = item->inputs[0].tensor->ne[0];
+    const bool is_weighted = qni_item_encodes_with_weights(item, dtype);
     qn_encode_options options = QN_ENCODE_OPTIONS_INIT;
     options.isa = chunk->isa;
     int64_t n_row_bytes;
     QN_TRY(qn_dtype_row_bytes(dtype, row_len, &n_row_bytes, err));
     for (int64_t done = 0; done < chunk->n_units;) {
         const int64_t row = chunk->first_unit + done;
-        const int64_t n_rows = rows_with_same_weights(item, row, chunk->n_units - done);
+        const int64_t n_rows =
+            rows_with_same_weights(item, is_weighted, row, chunk->n_units - done);
         options.first_row = row;
         QN_TRY(qn_encode_rows(dtype, chunk->scratch + done * row_len, n_rows, row_len,
-                              weights_of(item, row), &options, chunk->out[0] + done * n_row_bytes,
-                              n_rows * n_row_bytes, err));
+                              weights_of(item, is_weighted, row), &options,
+                              chunk->out[0] + done * n_row_bytes, n_rows * n_row_bytes, err));
         done += n_rows;
     }
     return QN_OK;
