@@ -46,14 +46,6 @@ typedef struct qni_lattice_front {
     uint8_t signs[QNI_SUPER / 8]; /* bit k: element k of the octet is negated */
 } qni_lattice_front;
 
-/* Importance weights if given, else the type's own: x * x + plain_sigma2. */
-void qni_lattice_weigh(const float *x, const float *importance, float sigma2, float plain_sigma2,
-                       qni_lattice_front *front);
-
-/* Magnitudes and signs; `is_even` makes the number of negatives of each octet even by flipping the
- * element that costs least, and drops bit 7, which then follows from the others. */
-void qni_lattice_split_signs(const float *x, bool is_even, qni_lattice_front *front);
-
 /* The largest of n values, as the reference finds it. */
 float qni_lattice_max(const float *x, int32_t n);
 
@@ -63,10 +55,41 @@ typedef struct qni_lattice_fit {
     uint16_t points[QNI_LATTICE_MAX_GROUPS]; /* packed; in: to start from; out: found */
 } qni_lattice_fit;
 
-/* False: the reference would abort, having no listed point nearer than the largest float. */
+/* The parts of an encoder that are worth a faster version; what remains is packing. A version gives
+ * the bytes of the scalar one. */
+typedef struct qni_lattice_steps {
+    /* Fills `front`. Weights: of importance if given, else x * x + plain_sigma2. Signs: `is_even`
+     * makes the number of negatives of each octet even by turning the element that costs least,
+     * and drops bit 7, which then follows from the others. */
+    void (*prepare)(const float *x, const float *importance, float sigma2, float plain_sigma2,
+                    bool is_even, qni_lattice_front *front);
+    /* iq2_xxs: scale and points of its eight sub-blocks that the search starts from; the scale of
+     * an all-zero one is 0. */
+    void (*start)(const qni_lattice_front *front, qni_lattice_fit *fits);
+    /* One sub-block: sub number `sub` of the form's length, candidates over `range`. False: the
+     * reference would abort, having no listed point nearer than the largest float. */
+    bool (*search)(const struct qni_lattice *tables, const qni_lattice_form *form,
+                   const qni_lattice_front *front, int32_t sub, float range, qni_lattice_fit *fit);
+} qni_lattice_steps;
+
+void qni_lattice_prepare(const float *x, const float *importance, float sigma2, float plain_sigma2,
+                         bool is_even, qni_lattice_front *front);
+void qni_lattice_start(const qni_lattice_front *front, qni_lattice_fit *fits);
 bool qni_lattice_search(const struct qni_lattice *tables, const qni_lattice_form *form,
-                        const float *x, const float *w, const float *root, float range,
+                        const qni_lattice_front *front, int32_t sub, float range,
                         qni_lattice_fit *fit);
+extern const qni_lattice_steps qni_lattice_steps_scalar;
+
+/* The encoders, as kernels are, by the given steps. */
+#define QNI_PROTO_LATTICE(symbol)                                                            \
+    qni_encode_result symbol(const qni_lattice_steps *steps, const float *x, int64_t n_rows, \
+                             int64_t row_len, const float *weights,                          \
+                             const struct qni_lattice *tables, void *out)
+QNI_PROTO_LATTICE(qni_encode_iq2_xxs_by);
+QNI_PROTO_LATTICE(qni_encode_iq2_xs_by);
+QNI_PROTO_LATTICE(qni_encode_iq2_s_by);
+QNI_PROTO_LATTICE(qni_encode_iq3_xxs_by);
+QNI_PROTO_LATTICE(qni_encode_iq3_s_by);
 
 /* The index of each point; false if one is none of the grid, where the reference would abort. */
 bool qni_lattice_indices(const struct qni_lattice *tables, const uint16_t *points, int32_t n,

@@ -12,8 +12,7 @@
  *   u16 number w: bit 0 [scale 4w: 3][4w + 1: 3][4w + 2: 3][4w + 3: 3][nibble w of d: 4] bit 15
  *
  * y = (d * (2 * scale + 1)) * (value + shift), shift = -0.125 if the bit is set, else +0.125. */
-#include "kernels/lattice_internal.h"
-#include "kernels/numeric_internal.h"
+#include "kernels/iq1_internal.h"
 
 #include <float.h>
 
@@ -22,8 +21,7 @@ enum { N_SUB_32 = QNI_SUPER / 32, N_SUB_16 = QNI_SUPER / 16, N_OCTETS = QNI_SUPE
 /* Scales are stored as odd multiples 1..15 of d. */
 #define SCALE_STEPS 15.0f
 
-/* Level values with the shift up (bit clear) and down (bit set). */
-static const float shifted[2][4] = {{-0.875f, 0.125f, 1.125f, 0.0f},
+const float qni_iq1_values[2][4] = {{-0.875f, 0.125f, 1.125f, 0.0f},
                                     {-1.125f, -0.125f, 0.875f, 0.0f}};
 
 /* --- decoding ------------------------------------------------------------------------------------
@@ -34,7 +32,7 @@ static void decode_octet(uint32_t index, uint32_t shift_down, float scale, float
     const qni_codebook *book = &qni_codebooks[QNI_LATTICE_IQ1];
     const uint32_t packed = book->points[index];
     for (int32_t k = 0; k < 8; k++) {
-        out[k] = scale * shifted[shift_down][packed >> (2 * k) & 3];
+        out[k] = scale * qni_iq1_values[shift_down][packed >> (2 * k) & 3];
     }
 }
 
@@ -75,36 +73,7 @@ QNI_PROTO_decode(qni_decode_iq1_m_scalar)
  * --------------------------------------------------------------
  */
 
-/* What a sub-block becomes. */
-typedef struct fit {
-    float scale;
-    uint32_t shift;     /* iq1_s: 0 up, 1 down; iq1_m: bit 1 octet 0 down, bit 0 octet 1 down */
-    uint16_t points[4]; /* packed */
-} fit;
-
-/* The best split so far: sorted positions before `first` get level 0, before `second` level 1. */
-typedef struct split {
-    float scale;
-    float best;
-    int32_t first;
-    int32_t second;
-    uint32_t shift;
-    bool is_found;
-} split;
-
-static const split no_split = {.best = -FLT_MAX};
-
-static void offer(split *s, float xq, float qq, int32_t first, int32_t second, uint32_t shift)
-{
-    if (qq > 0.0f && xq * xq > s->best * qq) {
-        s->scale = xq / qq;
-        s->best = s->scale * xq;
-        s->first = first;
-        s->second = second;
-        s->shift = shift;
-        s->is_found = true;
-    }
-}
+static const qni_iq1_split no_split = {.best = -FLT_MAX};
 
 /* Indices in ascending order of value; equal values, and -0 with +0, stay in index order. */
 static void sort_stable(const float *x, int32_t n, uint8_t *order)
@@ -128,7 +97,7 @@ static float max_magnitude(const float *x, int32_t n)
 }
 
 /* Levels of a split in element order. A negative scale turns everything round. */
-static void apply_split(split *s, const uint8_t *order, int32_t n, uint32_t shift_mask,
+static void apply_split(qni_iq1_split *s, const uint8_t *order, int32_t n, uint32_t shift_mask,
                         uint8_t *levels)
 {
     for (int32_t j = 0; j < n; j++) {
@@ -180,7 +149,7 @@ static uint32_t pack_levels(const uint8_t *levels)
  * values[o]: level values of octet o. False: the reference would abort. */
 static bool project_octets(const struct qni_lattice *tables, const uint8_t *levels,
                            const float *const *values, int32_t n_octets, const float *x,
-                           const float *w, fit *f)
+                           const float *w, qni_iq1_fit *f)
 {
     bool has_moved = false;
     for (int32_t o = 0; o < n_octets; o++) {
@@ -221,7 +190,7 @@ static uint32_t scale_code(float inv, float scale)
  */
 
 /* All 561 splits of 32 sorted values, both shifts, from prefix sums. */
-static split search_iq1_s(const float *x, const float *w, const uint8_t *order)
+static qni_iq1_split search_iq1_s(const float *x, const float *w, const uint8_t *order)
 {
     float xs[33] = {0.0f};
     float ws[33] = {0.0f};
@@ -229,16 +198,16 @@ static split search_iq1_s(const float *x, const float *w, const uint8_t *order)
         xs[j + 1] = xs[j] + w[order[j]] * x[order[j]];
         ws[j + 1] = ws[j] + w[order[j]];
     }
-    split s = no_split;
+    qni_iq1_split s = no_split;
     for (int32_t i = 0; i <= 32; i++) {
         for (int32_t j = i; j <= 32; j++) {
             for (uint32_t shift = 0; shift < 2; shift++) {
-                const float *v = shifted[shift];
+                const float *v = qni_iq1_values[shift];
                 const float xq =
                     (xs[i] - xs[0]) * v[0] + (xs[j] - xs[i]) * v[1] + (xs[32] - xs[j]) * v[2];
                 const float qq = (ws[i] - ws[0]) * v[0] * v[0] + (ws[j] - ws[i]) * v[1] * v[1] +
                                  (ws[32] - ws[j]) * v[2] * v[2];
-                offer(&s, xq, qq, i, j, shift);
+                qni_iq1_offer(&s, xq, qq, i, j, shift);
             }
         }
     }
@@ -246,7 +215,7 @@ static split search_iq1_s(const float *x, const float *w, const uint8_t *order)
 }
 
 /* f->scale 0: an all-zero sub-block, points not set. False: the reference would abort. */
-static bool fit_iq1_s(const struct qni_lattice *tables, const float *x, const float *w, fit *f)
+bool qni_iq1_fit_s(const struct qni_lattice *tables, const float *x, const float *w, qni_iq1_fit *f)
 {
     f->scale = 0.0f;
     f->shift = 0;
@@ -256,31 +225,32 @@ static bool fit_iq1_s(const struct qni_lattice *tables, const float *x, const fl
     uint8_t order[32];
     uint8_t levels[32];
     sort_stable(x, 32, order);
-    split s = search_iq1_s(x, w, order);
+    qni_iq1_split s = search_iq1_s(x, w, order);
     if (!s.is_found) {
         return true;
     }
     apply_split(&s, order, 32, 1, levels);
     f->scale = s.scale;
     f->shift = s.shift;
-    const float *v = shifted[s.shift];
+    const float *v = qni_iq1_values[s.shift];
     const float *values[4] = {v, v, v, v};
     return project_octets(tables, levels, values, 4, x, w, f);
 }
 
-static qni_encode_result encode_iq1_s(const struct qni_lattice *tables, const float *x,
-                                      const float *importance, qni_block_iq1_s *block)
+static qni_encode_result encode_iq1_s(const qni_iq1_steps *steps, const struct qni_lattice *tables,
+                                      const float *x, const float *importance,
+                                      qni_block_iq1_s *block)
 {
     memset(block, 0, sizeof *block);
     float w[QNI_SUPER];
-    qni_weigh(x, importance, 2.0f * qni_sum_squares(x, QNI_SUPER) / 256.0f, QNI_SUPER, w);
-    fit fits[N_SUB_32];
+    steps->weigh(x, importance, 2.0f * qni_sum_squares(x, QNI_SUPER) / 256.0f, w);
+    qni_iq1_fit fits[N_SUB_32];
     uint32_t high[N_SUB_32] = {0};
     float max_scale = 0.0f;
     for (int32_t sub = 0; sub < N_SUB_32; sub++) {
-        fit *f = &fits[sub];
+        qni_iq1_fit *f = &fits[sub];
         memset(f->points, 0, sizeof f->points);
-        if (!fit_iq1_s(tables, x + 32 * sub, w + 32 * sub, f)) {
+        if (!steps->fit_s(tables, x + 32 * sub, w + 32 * sub, f)) {
             return QNI_ENCODE_ABORT;
         }
         for (int32_t o = 0; o < 4; o++) {
@@ -308,17 +278,11 @@ static qni_encode_result encode_iq1_s(const struct qni_lattice *tables, const fl
 /* --- iq1_m ---------------------------------------------------------------------------------------
  */
 
-/* Shift codes 0..3: whether octet 0, octet 1 is shifted down. */
-static uint32_t shift_of(uint32_t code, int32_t octet)
-{
-    return code >> (1 - octet) & 1u;
-}
-
 /* All 153 splits of 16 sorted values, all four shift codes; each sum from scratch in sorted order,
  * because rounding depends on it. */
-static split search_iq1_m(const float *x, const float *w, const uint8_t *order)
+static qni_iq1_split search_iq1_m(const float *x, const float *w, const uint8_t *order)
 {
-    split s = no_split;
+    qni_iq1_split s = no_split;
     for (int32_t i = 0; i <= 16; i++) {
         for (int32_t j = i; j <= 16; j++) {
             float xq[4] = {0.0f};
@@ -327,20 +291,20 @@ static split search_iq1_m(const float *x, const float *w, const uint8_t *order)
                 const int32_t e = order[at];
                 const int32_t level = at < i ? 0 : at < j ? 1 : 2;
                 for (uint32_t code = 0; code < 4; code++) {
-                    const float q = shifted[shift_of(code, e / 8)][level];
+                    const float q = qni_iq1_values[qni_iq1_shift_of(code, e / 8)][level];
                     xq[code] += w[e] * q * x[e];
                     qq[code] += w[e] * q * q;
                 }
             }
             for (uint32_t code = 0; code < 4; code++) {
-                offer(&s, xq[code], qq[code], i, j, code);
+                qni_iq1_offer(&s, xq[code], qq[code], i, j, code);
             }
         }
     }
     return s;
 }
 
-static bool fit_iq1_m(const struct qni_lattice *tables, const float *x, const float *w, fit *f)
+bool qni_iq1_fit_m(const struct qni_lattice *tables, const float *x, const float *w, qni_iq1_fit *f)
 {
     f->scale = 0.0f;
     f->shift = 0;
@@ -350,28 +314,30 @@ static bool fit_iq1_m(const struct qni_lattice *tables, const float *x, const fl
     uint8_t order[16];
     uint8_t levels[16];
     sort_stable(x, 16, order);
-    split s = search_iq1_m(x, w, order);
+    qni_iq1_split s = search_iq1_m(x, w, order);
     if (!s.is_found) {
         return true;
     }
     apply_split(&s, order, 16, 3, levels);
     f->scale = s.scale;
     f->shift = s.shift;
-    const float *values[2] = {shifted[shift_of(s.shift, 0)], shifted[shift_of(s.shift, 1)]};
+    const float *values[2] = {qni_iq1_values[qni_iq1_shift_of(s.shift, 0)],
+                              qni_iq1_values[qni_iq1_shift_of(s.shift, 1)]};
     return project_octets(tables, levels, values, 2, x, w, f);
 }
 
 /* The super-block's scale once all codes are known: over all 256 elements in order, sub-blocks of
  * zeros included. Returns `d` if there is nothing to fit. */
-static float refit_iq1_m(const float *x, const float *w, const fit *fits, const uint32_t *codes,
-                         float d)
+float qni_iq1_refit_m(const float *x, const float *w, const qni_iq1_fit *fits,
+                      const uint32_t *codes, float d)
 {
     float xq = 0.0f;
     float qq = 0.0f;
     for (int32_t i = 0; i < QNI_SUPER; i++) {
-        const fit *f = &fits[i / 16];
+        const qni_iq1_fit *f = &fits[i / 16];
         const int32_t o = i / 8 % 2;
-        const float value = shifted[shift_of(f->shift, o)][f->points[o] >> (2 * (i % 8)) & 3];
+        const float value =
+            qni_iq1_values[qni_iq1_shift_of(f->shift, o)][f->points[o] >> (2 * (i % 8)) & 3];
         const float q = value * (float)(2 * (int32_t)codes[i / 16] + 1);
         xq += w[i] * q * x[i];
         qq += w[i] * q * q;
@@ -379,25 +345,20 @@ static float refit_iq1_m(const float *x, const float *w, const fit *fits, const 
     return qq > 0.0f ? xq / qq : d;
 }
 
-static qni_encode_result encode_iq1_m(const struct qni_lattice *tables, const float *x,
-                                      const float *importance, qni_block_iq1_m *block)
+static qni_encode_result encode_iq1_m(const qni_iq1_steps *steps, const struct qni_lattice *tables,
+                                      const float *x, const float *importance,
+                                      qni_block_iq1_m *block)
 {
     memset(block, 0, sizeof *block);
     float w[QNI_SUPER];
-    if (importance) {
-        const float sigma2 = 2.0f * qni_sum_squares(x, QNI_SUPER) / 256.0f;
-        qni_weigh(x, importance, sigma2, QNI_SUPER, w);
-    } else {
-        for (int32_t i = 0; i < QNI_SUPER; i++) {
-            w[i] = x[i] * x[i];
-        }
-    }
-    fit fits[N_SUB_16];
+    const float sigma2 = importance ? 2.0f * qni_sum_squares(x, QNI_SUPER) / 256.0f : 0.0f;
+    steps->weigh(x, importance, sigma2, w);
+    qni_iq1_fit fits[N_SUB_16];
     float max_scale = 0.0f;
     for (int32_t sub = 0; sub < N_SUB_16; sub++) {
-        fit *f = &fits[sub];
+        qni_iq1_fit *f = &fits[sub];
         memset(f->points, 0, sizeof f->points);
-        if (!fit_iq1_m(tables, x + 16 * sub, w + 16 * sub, f)) {
+        if (!steps->fit_m(tables, x + 16 * sub, w + 16 * sub, f)) {
             return QNI_ENCODE_ABORT;
         }
         const uint32_t index0 = qni_lattice_index_of(tables, f->points[0]);
@@ -418,10 +379,10 @@ static qni_encode_result encode_iq1_m(const struct qni_lattice *tables, const fl
         const uint32_t shift = fits[sub].shift;
         codes[sub] = scale_code(inv, fits[sub].scale);
         words[sub / 4] |= codes[sub] << (3 * (sub % 4));
-        block->qh[sub] =
-            (uint8_t)(block->qh[sub] | shift_of(shift, 0) << 3 | shift_of(shift, 1) << 7);
+        block->qh[sub] = (uint8_t)(block->qh[sub] | qni_iq1_shift_of(shift, 0) << 3 |
+                                   qni_iq1_shift_of(shift, 1) << 7);
     }
-    const uint16_t h = qni_f16_from_f32(refit_iq1_m(x, w, fits, codes, d) * 1.1125f);
+    const uint16_t h = qni_f16_from_f32(steps->refit_m(x, w, fits, codes, d) * 1.1125f);
     for (int32_t i = 0; i < 4; i++) {
         words[i] |= ((uint32_t)h >> (4 * i) & 15u) << 12;
         qni_store_u16le(block->scales + 2 * i, (uint16_t)words[i]);
@@ -429,27 +390,45 @@ static qni_encode_result encode_iq1_m(const struct qni_lattice *tables, const fl
     return qni_f16_is_finite(h) ? QNI_ENCODE_OK : QNI_ENCODE_OVERFLOW;
 }
 
-QNI_PROTO_encode(qni_encode_iq1_s_scalar)
+void qni_iq1_weigh(const float *x, const float *importance, float sigma2, float *w)
 {
-    qni_block_iq1_s *block = out;
-    qni_encode_result result = QNI_ENCODE_OK;
-    for (int64_t row = 0; row < n_rows; row++, x += row_len) {
-        for (int64_t i = 0; i < row_len; i += QNI_SUPER, block++) {
-            result = qni_worse(result, encode_iq1_s(tables, x + i, weights + i, block));
-        }
+    if (importance) {
+        qni_weigh(x, importance, sigma2, QNI_SUPER, w);
+        return;
     }
-    return result;
+    for (int32_t i = 0; i < QNI_SUPER; i++) {
+        w[i] = x[i] * x[i];
+    }
 }
 
-QNI_PROTO_encode(qni_encode_iq1_m_scalar)
-{
-    qni_block_iq1_m *block = out;
-    qni_encode_result result = QNI_ENCODE_OK;
-    for (int64_t row = 0; row < n_rows; row++, x += row_len) {
-        for (int64_t i = 0; i < row_len; i += QNI_SUPER, block++) {
-            const float *importance = weights ? weights + i : NULL;
-            result = qni_worse(result, encode_iq1_m(tables, x + i, importance, block));
-        }
+/* --- rows ----------------------------------------------------------------------------------------
+ */
+
+static const qni_iq1_steps steps_scalar = {
+    .weigh = qni_iq1_weigh,
+    .fit_s = qni_iq1_fit_s,
+    .fit_m = qni_iq1_fit_m,
+    .refit_m = qni_iq1_refit_m,
+};
+
+#define DEFINE_ROWS(name)                                                                       \
+    QNI_PROTO_IQ1(qni_encode_##name##_by)                                                       \
+    {                                                                                           \
+        qni_block_##name *block = out;                                                          \
+        qni_encode_result result = QNI_ENCODE_OK;                                               \
+        for (int64_t row = 0; row < n_rows; row++, x += row_len) {                              \
+            for (int64_t i = 0; i < row_len; i += QNI_SUPER, block++) {                         \
+                const float *importance = weights ? weights + i : NULL;                         \
+                result =                                                                        \
+                    qni_worse(result, encode_##name(steps, tables, x + i, importance, block));  \
+            }                                                                                   \
+        }                                                                                       \
+        return result;                                                                          \
+    }                                                                                           \
+    QNI_PROTO_encode(qni_encode_##name##_scalar)                                                \
+    {                                                                                           \
+        return qni_encode_##name##_by(&steps_scalar, x, n_rows, row_len, weights, tables, out); \
     }
-    return result;
-}
+
+DEFINE_ROWS(iq1_s)
+DEFINE_ROWS(iq1_m)

@@ -18,7 +18,6 @@
  * sits in nibble j mod 2 of scale byte j / 2. y = ((d * (0.5 + scale)) * 0.25) * magnitude * sign.
  */
 #include "kernels/lattice_search_internal.h"
-#include "kernels/search_internal.h"
 
 enum { N_SUB_16 = QNI_SUPER / 16, N_SUB_32 = QNI_SUPER / 32, N_OCTETS = QNI_SUPER / 8 };
 
@@ -100,66 +99,46 @@ QNI_PROTO_decode(qni_decode_iq2_s_scalar)
 /* --- encoding ------------------------------------------------------------------------------------
  */
 
-/* iq2_xxs starts from a search without the grid; its levels need not be those of a point. */
-static void start_points(const uint8_t *levels, uint16_t *points)
+static bool encode_sub_iq2_xxs(const qni_lattice_steps *steps, const struct qni_lattice *tables,
+                               qni_lattice_front *front, int32_t sub, qni_lattice_fit *fit,
+                               uint8_t *out)
 {
-    for (int32_t g = 0; g < 4; g++) {
-        uint32_t packed = 0;
-        for (int32_t k = 0; k < 8; k++) {
-            const uint32_t level = levels[8 * g + k];
-            packed = level > 2 ? QNI_LATTICE_NO_POINT : packed | level << (2 * k);
-        }
-        points[g] = (uint16_t)packed;
-    }
-}
-
-static bool encode_sub_iq2_xxs(const struct qni_lattice *tables, const float *x, const float *w,
-                               const float *root, uint8_t *signs, uint8_t *out, float *out_scale)
-{
-    *out_scale = 0.0f;
-    if (qni_lattice_max(x, 32) < QNI_TINY) {
-        return true;
-    }
-    uint8_t levels[32];
-    qni_lattice_fit fit;
-    fit.scale = qni_search_positive(32, 4, x, w, levels);
-    const float range = fit.scale * 3.0f;
+    const float range = fit->scale * 3.0f;
     if (range <= 0.0f) {
+        fit->scale = 0.0f;
         return true;
     }
-    start_points(levels, fit.points);
     uint16_t index[4];
-    if (!qni_lattice_search(tables, &qni_form_iq2_xxs, x, w, root, range, &fit) ||
-        !qni_lattice_indices(tables, fit.points, 4, index)) {
+    if (!steps->search(tables, &qni_form_iq2_xxs, front, sub, range, fit) ||
+        !qni_lattice_indices(tables, fit->points, 4, index)) {
         return false;
     }
-    qni_lattice_turn_positive(&fit.scale, signs, 4, 127);
+    uint8_t *signs = front->signs + 4 * sub;
+    qni_lattice_turn_positive(&fit->scale, signs, 4, 127);
     uint32_t word = 0;
     for (int32_t o = 0; o < 4; o++) {
         out[o] = (uint8_t)index[o];
         word |= (uint32_t)signs[o] << (7 * o);
     }
     qni_store_u32le(out + 4, word);
-    *out_scale = fit.scale;
     return true;
 }
 
-static qni_encode_result encode_iq2_xxs(const struct qni_lattice *tables, const float *x,
+static qni_encode_result encode_iq2_xxs(const qni_lattice_steps *steps,
+                                        const struct qni_lattice *tables, const float *x,
                                         const float *importance, qni_block_iq2_xxs *block)
 {
     memset(block, 0, sizeof *block);
     qni_lattice_front front;
-    qni_lattice_weigh(x, importance, qni_sum_squares(x, QNI_SUPER) / 256.0f, 0.0f, &front);
-    qni_lattice_split_signs(x, true, &front);
-    float scales[N_SUB_32];
+    steps->prepare(x, importance, qni_sum_squares(x, QNI_SUPER) / 256.0f, 0.0f, true, &front);
+    qni_lattice_fit fits[N_SUB_32];
+    steps->start(&front, fits);
     float max_scale = 0.0f;
     for (int32_t sub = 0; sub < N_SUB_32; sub++) {
-        const int32_t at = 32 * sub;
-        if (!encode_sub_iq2_xxs(tables, front.x + at, front.w + at, front.root + at,
-                                front.signs + 4 * sub, block->qs + 8 * sub, &scales[sub])) {
+        if (!encode_sub_iq2_xxs(steps, tables, &front, sub, &fits[sub], block->qs + 8 * sub)) {
             return QNI_ENCODE_ABORT;
         }
-        max_scale = qni_max_f32(max_scale, scales[sub]);
+        max_scale = qni_max_f32(max_scale, fits[sub].scale);
     }
     if (max_scale == 0.0f) {
         memset(block, 0, sizeof *block);
@@ -169,27 +148,26 @@ static qni_encode_result encode_iq2_xxs(const struct qni_lattice *tables, const 
     const float inv = 1.0f / d;
     for (int32_t sub = 0; sub < N_SUB_32; sub++) {
         uint8_t *word = block->qs + 8 * sub + 4;
-        const uint32_t code = qni_lattice_scale_code(inv, scales[sub], 15);
+        const uint32_t code = qni_lattice_scale_code(inv, fits[sub].scale, 15);
         qni_store_u32le(word, qni_load_u32le(word) | code << 28);
     }
     return qni_store_scale(block->d, d);
 }
 
 /* Search of a sub-block of 16: two octets. `zero_below`: what counts as all zeros. */
-static bool encode_sub_16(const struct qni_lattice *tables, const qni_lattice_form *form,
-                          float zero_below, const qni_lattice_front *front, int32_t sub,
-                          uint16_t *index, float *out_scale, bool *out_is_zero)
+static bool encode_sub_16(const qni_lattice_steps *steps, const struct qni_lattice *tables,
+                          const qni_lattice_form *form, float zero_below,
+                          const qni_lattice_front *front, int32_t sub, uint16_t *index,
+                          float *out_scale, bool *out_is_zero)
 {
-    const float *x = front->x + 16 * sub;
-    const float max = qni_lattice_max(x, 16);
+    const float max = qni_lattice_max(front->x + 16 * sub, 16);
     *out_scale = 0.0f;
     *out_is_zero = max < zero_below;
     if (*out_is_zero) {
         return true;
     }
     qni_lattice_fit fit = {max / 5.0f, {0, 0}};
-    if (!qni_lattice_search(tables, form, x, front->w + 16 * sub, front->root + 16 * sub, max,
-                            &fit) ||
+    if (!steps->search(tables, form, front, sub, max, &fit) ||
         !qni_lattice_indices(tables, fit.points, 2, index)) {
         return false;
     }
@@ -205,20 +183,20 @@ static void store_scales_16(float inv, const float *scales, uint8_t *out)
     }
 }
 
-static qni_encode_result encode_iq2_xs(const struct qni_lattice *tables, const float *x,
+static qni_encode_result encode_iq2_xs(const qni_lattice_steps *steps,
+                                       const struct qni_lattice *tables, const float *x,
                                        const float *importance, qni_block_iq2_xs *block)
 {
     memset(block, 0, sizeof *block);
     qni_lattice_front front;
-    qni_lattice_weigh(x, importance, qni_sum_squares(x, QNI_SUPER) / 256.0f, 0.0f, &front);
-    qni_lattice_split_signs(x, true, &front);
+    steps->prepare(x, importance, qni_sum_squares(x, QNI_SUPER) / 256.0f, 0.0f, true, &front);
     float scales[N_SUB_16];
     float max_scale = 0.0f;
     for (int32_t sub = 0; sub < N_SUB_16; sub++) {
         uint16_t index[2];
         bool is_zero;
-        if (!encode_sub_16(tables, &qni_form_iq2_xs, QNI_TINY, &front, sub, index, &scales[sub],
-                           &is_zero)) {
+        if (!encode_sub_16(steps, tables, &qni_form_iq2_xs, 1e-15f, &front, sub, index,
+                           &scales[sub], &is_zero)) {
             return QNI_ENCODE_ABORT;
         }
         if (is_zero) {
@@ -241,20 +219,20 @@ static qni_encode_result encode_iq2_xs(const struct qni_lattice *tables, const f
     return qni_store_scale(block->d, d);
 }
 
-static qni_encode_result encode_iq2_s(const struct qni_lattice *tables, const float *x,
+static qni_encode_result encode_iq2_s(const qni_lattice_steps *steps,
+                                      const struct qni_lattice *tables, const float *x,
                                       const float *importance, qni_block_iq2_s *block)
 {
     memset(block, 0, sizeof *block);
     qni_lattice_front front;
     const float sigma2 = 2.0f * qni_sum_squares(x, QNI_SUPER) / 256.0f;
-    qni_lattice_weigh(x, importance, sigma2, 0.25f * sigma2, &front);
-    qni_lattice_split_signs(x, false, &front);
+    steps->prepare(x, importance, sigma2, 0.25f * sigma2, false, &front);
     float scales[N_SUB_16];
     float max_scale = 0.0f;
     for (int32_t sub = 0; sub < N_SUB_16; sub++) {
         uint16_t index[2];
         bool is_zero;
-        if (!encode_sub_16(tables, &qni_form_iq2_s, 1e-8f, &front, sub, index, &scales[sub],
+        if (!encode_sub_16(steps, tables, &qni_form_iq2_s, 1e-8f, &front, sub, index, &scales[sub],
                            &is_zero)) {
             return QNI_ENCODE_ABORT;
         }
@@ -279,22 +257,29 @@ static qni_encode_result encode_iq2_s(const struct qni_lattice *tables, const fl
     return qni_store_scale(block->d, d * 0.9875f);
 }
 
-/* Rows of super-blocks by one function; stops at an abort. */
-#define ENCODE_ROWS(type, encode_block)                                                     \
-    {                                                                                       \
-        type *block = out;                                                                  \
-        qni_encode_result result = QNI_ENCODE_OK;                                           \
-        for (int64_t row = 0; row < n_rows; row++, x += row_len) {                          \
-            for (int64_t i = 0; i < row_len; i += QNI_SUPER, block++) {                     \
-                const float *importance = weights ? weights + i : NULL;                     \
-                result = qni_worse(result, encode_block(tables, x + i, importance, block)); \
-            }                                                                               \
-        }                                                                                   \
-        return result;                                                                      \
+/* --- rows ----------------------------------------------------------------------------------------
+ */
+
+#define DEFINE_ROWS(name)                                                                      \
+    QNI_PROTO_LATTICE(qni_encode_##name##_by)                                                  \
+    {                                                                                          \
+        qni_block_##name *block = out;                                                         \
+        qni_encode_result result = QNI_ENCODE_OK;                                              \
+        for (int64_t row = 0; row < n_rows; row++, x += row_len) {                             \
+            for (int64_t i = 0; i < row_len; i += QNI_SUPER, block++) {                        \
+                const float *importance = weights ? weights + i : NULL;                        \
+                result =                                                                       \
+                    qni_worse(result, encode_##name(steps, tables, x + i, importance, block)); \
+            }                                                                                  \
+        }                                                                                      \
+        return result;                                                                         \
+    }                                                                                          \
+    QNI_PROTO_encode(qni_encode_##name##_scalar)                                               \
+    {                                                                                          \
+        return qni_encode_##name##_by(&qni_lattice_steps_scalar, x, n_rows, row_len, weights,  \
+                                      tables, out);                                            \
     }
 
-QNI_PROTO_encode(qni_encode_iq2_xxs_scalar) ENCODE_ROWS(qni_block_iq2_xxs, encode_iq2_xxs)
-
-    QNI_PROTO_encode(qni_encode_iq2_xs_scalar) ENCODE_ROWS(qni_block_iq2_xs, encode_iq2_xs)
-
-        QNI_PROTO_encode(qni_encode_iq2_s_scalar) ENCODE_ROWS(qni_block_iq2_s, encode_iq2_s)
+DEFINE_ROWS(iq2_xxs)
+DEFINE_ROWS(iq2_xs)
+DEFINE_ROWS(iq2_s)

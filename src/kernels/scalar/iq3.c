@@ -78,28 +78,26 @@ QNI_PROTO_decode(qni_decode_iq3_s_scalar)
  */
 
 /* Search of one sub-block that is not all zeros: indices of its eight quads, its scale. */
-static bool encode_sub(const struct qni_lattice *tables, const qni_lattice_form *form,
-                       const qni_lattice_front *front, int32_t sub, float max, uint16_t *index,
-                       float *out_scale)
+static bool encode_sub(const qni_lattice_steps *steps, const struct qni_lattice *tables,
+                       const qni_lattice_form *form, const qni_lattice_front *front, int32_t sub,
+                       float max, uint16_t *index, float *out_scale)
 {
-    const int32_t at = 32 * sub;
     qni_lattice_fit fit = {max / 15.0f, {0}};
-    if (!qni_lattice_search(tables, form, front->x + at, front->w + at, front->root + at, max,
-                            &fit)) {
+    if (!steps->search(tables, form, front, sub, max, &fit)) {
         return false;
     }
     *out_scale = fit.scale;
     return qni_lattice_indices(tables, fit.points, 8, index);
 }
 
-static qni_encode_result encode_iq3_xxs(const struct qni_lattice *tables, const float *x,
+static qni_encode_result encode_iq3_xxs(const qni_lattice_steps *steps,
+                                        const struct qni_lattice *tables, const float *x,
                                         const float *importance, qni_block_iq3_xxs *block)
 {
     memset(block, 0, sizeof *block);
     qni_lattice_front front;
     const float sigma2 = 2.0f * qni_sum_squares(x, QNI_SUPER) / 256.0f;
-    qni_lattice_weigh(x, importance, sigma2, 0.0f, &front);
-    qni_lattice_split_signs(x, true, &front);
+    steps->prepare(x, importance, sigma2, 0.0f, true, &front);
     float scales[N_SUB] = {0};
     uint32_t words[N_SUB] = {0};
     float max_scale = 0.0f;
@@ -109,7 +107,7 @@ static qni_encode_result encode_iq3_xxs(const struct qni_lattice *tables, const 
             continue;
         }
         uint16_t index[8];
-        if (!encode_sub(tables, &qni_form_iq3_xxs, &front, sub, max, index, &scales[sub])) {
+        if (!encode_sub(steps, tables, &qni_form_iq3_xxs, &front, sub, max, index, &scales[sub])) {
             return QNI_ENCODE_ABORT;
         }
         uint8_t *signs = front.signs + 4 * sub;
@@ -138,14 +136,14 @@ static qni_encode_result encode_iq3_xxs(const struct qni_lattice *tables, const 
 /* The reference writes low index bytes and sign masks through cursors that do not move over an
  * all-zero sub-block, while index bits 8 and scales go by the sub-block's number. What comes after
  * such a sub-block is thus stored one place early; it is copied, because files must be equal. */
-static qni_encode_result encode_iq3_s(const struct qni_lattice *tables, const float *x,
+static qni_encode_result encode_iq3_s(const qni_lattice_steps *steps,
+                                      const struct qni_lattice *tables, const float *x,
                                       const float *importance, qni_block_iq3_s *block)
 {
     memset(block, 0, sizeof *block);
     qni_lattice_front front;
     const float sigma2 = 2.0f * qni_sum_squares(x, QNI_SUPER) / 256.0f;
-    qni_lattice_weigh(x, importance, sigma2, 0.0f, &front);
-    qni_lattice_split_signs(x, false, &front);
+    steps->prepare(x, importance, sigma2, 0.0f, false, &front);
     float scales[N_SUB] = {0};
     float max_scale = 0.0f;
     uint8_t *low_bytes = block->qs;
@@ -156,7 +154,7 @@ static qni_encode_result encode_iq3_s(const struct qni_lattice *tables, const fl
             continue;
         }
         uint16_t index[8];
-        if (!encode_sub(tables, &qni_form_iq3_s, &front, sub, max, index, &scales[sub])) {
+        if (!encode_sub(steps, tables, &qni_form_iq3_s, &front, sub, max, index, &scales[sub])) {
             return QNI_ENCODE_ABORT;
         }
         uint8_t *signs = front.signs + 4 * sub;
@@ -182,28 +180,28 @@ static qni_encode_result encode_iq3_s(const struct qni_lattice *tables, const fl
     return qni_store_scale(block->d, d * 1.033f);
 }
 
-QNI_PROTO_encode(qni_encode_iq3_xxs_scalar)
-{
-    qni_block_iq3_xxs *block = out;
-    qni_encode_result result = QNI_ENCODE_OK;
-    for (int64_t row = 0; row < n_rows; row++, x += row_len) {
-        for (int64_t i = 0; i < row_len; i += QNI_SUPER, block++) {
-            const float *importance = weights ? weights + i : NULL;
-            result = qni_worse(result, encode_iq3_xxs(tables, x + i, importance, block));
-        }
-    }
-    return result;
-}
+/* --- rows ----------------------------------------------------------------------------------------
+ */
 
-QNI_PROTO_encode(qni_encode_iq3_s_scalar)
-{
-    qni_block_iq3_s *block = out;
-    qni_encode_result result = QNI_ENCODE_OK;
-    for (int64_t row = 0; row < n_rows; row++, x += row_len) {
-        for (int64_t i = 0; i < row_len; i += QNI_SUPER, block++) {
-            const float *importance = weights ? weights + i : NULL;
-            result = qni_worse(result, encode_iq3_s(tables, x + i, importance, block));
-        }
+#define DEFINE_ROWS(name)                                                                      \
+    QNI_PROTO_LATTICE(qni_encode_##name##_by)                                                  \
+    {                                                                                          \
+        qni_block_##name *block = out;                                                         \
+        qni_encode_result result = QNI_ENCODE_OK;                                              \
+        for (int64_t row = 0; row < n_rows; row++, x += row_len) {                             \
+            for (int64_t i = 0; i < row_len; i += QNI_SUPER, block++) {                        \
+                const float *importance = weights ? weights + i : NULL;                        \
+                result =                                                                       \
+                    qni_worse(result, encode_##name(steps, tables, x + i, importance, block)); \
+            }                                                                                  \
+        }                                                                                      \
+        return result;                                                                         \
+    }                                                                                          \
+    QNI_PROTO_encode(qni_encode_##name##_scalar)                                               \
+    {                                                                                          \
+        return qni_encode_##name##_by(&qni_lattice_steps_scalar, x, n_rows, row_len, weights,  \
+                                      tables, out);                                            \
     }
-    return result;
-}
+
+DEFINE_ROWS(iq3_xxs)
+DEFINE_ROWS(iq3_s)

@@ -224,14 +224,15 @@ static int32_t prune(const qni_codebook *book, workshop *shop, int32_t cell, con
     return n;
 }
 
-/* Turns indices into packed points and pads; returns the length with padding. */
+/* Turns indices into packed points and pads with copies of the first, which never win against it;
+ * returns the length with padding. */
 static int32_t finish_list(const qni_codebook *book, uint16_t *list, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
         list[i] = book->points[list[i]];
     }
     while (n % QNI_LATTICE_PAD != 0) {
-        list[n++] = 0;
+        list[n++] = list[0];
     }
     return n;
 }

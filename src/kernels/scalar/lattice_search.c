@@ -1,5 +1,6 @@
 /* lattice_search.c — see lattice_search_internal.h. */
 #include "kernels/lattice_search_internal.h"
+#include "kernels/search_internal.h"
 
 #include <float.h>
 
@@ -9,8 +10,8 @@ const qni_lattice_form qni_form_iq2_s = {16, 9, 5.0f, 0.1f, true, QNI_AGAIN_OFF_
 const qni_lattice_form qni_form_iq3_xxs = {32, 15, 15.0f, 0.2f, true, QNI_AGAIN_OFF_GRID};
 const qni_lattice_form qni_form_iq3_s = {32, 9, 15.0f, 0.2f, false, QNI_AGAIN_ALL};
 
-void qni_lattice_weigh(const float *x, const float *importance, float sigma2, float plain_sigma2,
-                       qni_lattice_front *front)
+static void weigh(const float *x, const float *importance, float sigma2, float plain_sigma2,
+                  qni_lattice_front *front)
 {
     if (importance) {
         qni_weigh(x, importance, sigma2, QNI_SUPER, front->w);
@@ -39,7 +40,7 @@ static int32_t cheapest_flip(const float *x, const float *w)
     return at;
 }
 
-void qni_lattice_split_signs(const float *x, bool is_even, qni_lattice_front *front)
+static void split_signs(const float *x, bool is_even, qni_lattice_front *front)
 {
     for (int32_t octet = 0; octet < QNI_SUPER / 8; octet++) {
         const float *from = x + 8 * octet;
@@ -59,6 +60,13 @@ void qni_lattice_split_signs(const float *x, bool is_even, qni_lattice_front *fr
         }
         front->signs[octet] = (uint8_t)(is_even ? signs & 0x7fu : signs);
     }
+}
+
+void qni_lattice_prepare(const float *x, const float *importance, float sigma2, float plain_sigma2,
+                         bool is_even, qni_lattice_front *front)
+{
+    weigh(x, importance, sigma2, plain_sigma2, front);
+    split_signs(x, is_even, front);
 }
 
 float qni_lattice_max(const float *x, int32_t n)
@@ -152,9 +160,12 @@ static score score_points(int32_t n_dims, int32_t n, const uint16_t *points, con
 }
 
 bool qni_lattice_search(const struct qni_lattice *tables, const qni_lattice_form *form,
-                        const float *x, const float *w, const float *root, float range,
+                        const qni_lattice_front *front, int32_t sub, float range,
                         qni_lattice_fit *fit)
 {
+    const float *x = front->x + sub * form->n;
+    const float *w = front->w + sub * form->n;
+    const float *root = front->root + sub * form->n;
     const int32_t n_dims = tables->book->n_dims;
     const int32_t n_groups = form->n / n_dims;
     bool is_on_grid[QNI_LATTICE_MAX_GROUPS];
@@ -209,6 +220,40 @@ bool qni_lattice_search(const struct qni_lattice *tables, const qni_lattice_form
     }
     return true;
 }
+
+/* Levels of the search without a grid; they need not be those of a point. */
+static void pack_start(const uint8_t *levels, uint16_t *points)
+{
+    for (int32_t g = 0; g < 4; g++) {
+        uint32_t packed = 0;
+        bool is_point = true;
+        for (int32_t k = 0; k < 8; k++) {
+            is_point = is_point && levels[8 * g + k] <= 2;
+            packed |= (uint32_t)levels[8 * g + k] << (2 * k);
+        }
+        points[g] = (uint16_t)(is_point ? packed : QNI_LATTICE_NO_POINT);
+    }
+}
+
+void qni_lattice_start(const qni_lattice_front *front, qni_lattice_fit *fits)
+{
+    for (int32_t sub = 0; sub < QNI_SUPER / 32; sub++) {
+        const float *x = front->x + 32 * sub;
+        fits[sub] = (qni_lattice_fit){0.0f, {0}};
+        if (qni_lattice_max(x, 32) < QNI_TINY) {
+            continue;
+        }
+        uint8_t levels[32];
+        fits[sub].scale = qni_search_positive(32, 4, x, front->w + 32 * sub, levels);
+        pack_start(levels, fits[sub].points);
+    }
+}
+
+const qni_lattice_steps qni_lattice_steps_scalar = {
+    .prepare = qni_lattice_prepare,
+    .start = qni_lattice_start,
+    .search = qni_lattice_search,
+};
 
 bool qni_lattice_indices(const struct qni_lattice *tables, const uint16_t *points, int32_t n,
                          uint16_t *out)
