@@ -4,6 +4,7 @@
 #include "cli/table.h"
 #include "cli/view.h"
 #include "quench/model.h"
+#include "quench/safetensors.h"
 
 #define MAX_FAULTS 20 /* of one file before the rest is left unread */
 
@@ -163,6 +164,25 @@ static bool ends_with(const char *text, const char *suffix)
     return n >= n_suffix && strcmp(text + n - n_suffix, suffix) == 0;
 }
 
+/* What did not open, with `first`. Of a sharded model every missing and every short shard is named. */
+static void add_open_faults(verify_result *result, const qn_error *first)
+{
+    qn_safetensors_options options = QN_SAFETENSORS_OPTIONS_INIT;
+    qn_safetensors *st = NULL;
+
+    options.keep_damaged = true;
+    if (first->status == QN_ERR_NOT_A_MODEL ||
+        qn_safetensors_open(result->path, &options, &st, NULL) != QN_OK ||
+        qn_safetensors_damage(st, 0) == NULL) {
+        add_fault(result, first);
+    } else {
+        for (int64_t i = 0; qn_safetensors_damage(st, i) != NULL; i++) {
+            add_fault(result, qn_safetensors_damage(st, i));
+        }
+    }
+    qn_safetensors_close(st);
+}
+
 static void verify_one(const cli_call *call, const char *path, verify_result *out_result)
 {
     const verify_values *values = call->values;
@@ -179,7 +199,7 @@ static void verify_one(const cli_call *call, const char *path, verify_result *ou
         return;
     }
     if (view_try_open(path, &options, &out_result->view, &err) != QN_OK) {
-        add_fault(out_result, &err);
+        add_open_faults(out_result, &err);
         return;
     }
     out_result->kind = out_result->view.format;

@@ -139,7 +139,7 @@ static void refuses_bad_input(void **state)
     const int64_t half[1] = {INT64_C(1) << 59};
     qn_safetensors_file_plan plan;
     for (int i = 0; i < 16; i++) {
-        char name[8];
+        char name[16];
         (void)snprintf(name, sizeof name, "h%d", i);
         assert_int_equal(qn_safetensors_writer_declare(w, name, (int64_t)strlen(name),
                                                        QN_SAFETENSORS_U8, half, 1, NULL),
