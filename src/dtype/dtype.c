@@ -108,12 +108,23 @@ qn_status qn_dtype_tensor_bytes(qn_dtype dtype, const int64_t *ne, int32_t n_dim
     *out_n_bytes = 0;
     QN_CHECK(n_dims >= 0 && n_dims <= QN_MAX_DIMS, err, QN_ERR_INVALID_SHAPE, -1,
              "%d dimensions; at most %d are possible", (int)n_dims, QN_MAX_DIMS);
-    int64_t n_bytes = 0;
-    QN_TRY(
-        qn_dtype_row_bytes(dtype, n_dims > 0 ? ne[0] : qn_dtype_block_elems(dtype), &n_bytes, err));
-    for (int32_t i = 1; i < n_dims; i++) {
+    bool is_empty = false;
+    for (int32_t i = 0; i < n_dims; i++) {
         QN_CHECK(ne[i] >= 0, err, QN_ERR_INVALID_SHAPE, -1, "dimension %d is negative: %" PRId64,
                  (int)i, ne[i]);
+        is_empty |= ne[i] == 0;
+    }
+    const int64_t block = qn_dtype_block_elems(dtype);
+    int64_t row_len = n_dims > 0 ? ne[0] : block;
+    if (is_empty && block > 0) {
+        row_len %= block; /* rows must be whole, but no product of them can be too large */
+    }
+    int64_t n_bytes = 0;
+    QN_TRY(qn_dtype_row_bytes(dtype, row_len, &n_bytes, err));
+    if (is_empty) {
+        return QN_OK;
+    }
+    for (int32_t i = 1; i < n_dims; i++) {
         QN_CHECK(qni_mul_i64(n_bytes, ne[i], &n_bytes), err, QN_ERR_OVERFLOW, -1,
                  "the product of the dimensions does not fit in 63 bits of bytes");
     }

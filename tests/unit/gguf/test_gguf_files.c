@@ -106,6 +106,9 @@ static void odd_files_are_repeated_to_the_byte(void **state)
     s = begin(false, 3, 0, 1); /* alignment past the end of the file */
     put_key(s, "general.alignment", 4), put_int(s, 1u << 31, 4);
     check_repeats(NULL);
+    s = begin(false, 3, 1, 0); /* no elements, whatever the other dimensions say */
+    put_info(s, "t", 3, (int64_t[]){1LL << 62, 1LL << 62, 0}, 0, 0), put_align(s, 32, 0);
+    check_repeats(NULL);
     s = begin(false, 3, 1, 1); /* a nested array */
     put_key(s, "n", 9), put_int(s, 9, 4), put_int(s, 1, 8), put_int(s, 0, 4), put_int(s, 1, 8),
         put_int(s, 9, 1);
@@ -478,7 +481,7 @@ static void shards_that_disagree_are_refused(void **state)
 #define FIRST  "bad-00001-of-00002.gguf"
 #define SECOND "bad-00002-of-00002.gguf"
     save_shard(FIRST, 0, 2, 2, "a", 2, false);
-    (void)remove(SECOND); /* of an earlier run */
+    (void)remove(SECOND);                            /* of an earlier run */
     open_fails(FIRST, QN_ERR_INVALID_SPLIT, SECOND); /* not there */
     save_shard(SECOND, 1, 2, 2, "b", 2, false);
     qn_gguf *g = NULL;
