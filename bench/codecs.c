@@ -10,6 +10,7 @@ static const char *all_types = "q4_0,q4_1,q5_0,q5_1,q8_0,q2_K,q3_K,q4_K,q5_K,q6_
 enum { MAXP = 4, MAXR = 101, K = 4096 };
 static const bench_provider *P[MAXP];
 static int np;
+static int64_t max_rows = 1024; /* of 4096 floats, encode: -r 16 stays in the second-level cache */
 static double budget = 1.5; /* seconds per measurement and provider */
 
 static float *src, *imat;
@@ -29,6 +30,7 @@ static void enc_one(const char *t, int with_im)
     const float *im = with_im ? imat : NULL;
     double v[MAXP][MAXR];
     int64_t nr[MAXP];
+    int passes[MAXP];
     int n = 0;
     for (int p = 0; p < np;
          p++) { /* calibrate rows so that one repetition takes about budget/7, at most 16 MB */
@@ -40,11 +42,14 @@ static void enc_one(const char *t, int with_im)
             double t0 = thr_s();
             P[p]->encode(id, src, enc, rows, K, im);
             dt = thr_s() - t0;
-            if (dt > 0.01 || rows >= 1024)
+            if (dt > 0.01 || rows >= max_rows)
                 break;
         }
         double want = (double)rows * (budget / 7) / dt;
-        nr[p] = want > 1024 ? 1024 : want < 1 ? 1 : (int64_t)want;
+        nr[p] = want > (double)max_rows ? max_rows : want < 1 ? 1 : (int64_t)want;
+        passes[p] = want > (double)(2 * max_rows) ? (int)(want / (double)max_rows) : 1;
+        if (max_rows == 1024)
+            passes[p] = 1;
     }
     for (int p = 1; p < np; p++) { /* same bytes as the first provider? (64 rows) */
         int i0 = P[0]->type_id(t), i1 = P[p]->type_id(t);
@@ -65,8 +70,9 @@ static void enc_one(const char *t, int with_im)
     for (n = 0; n < 31 && (n < 5 || now_s() - start < budget * np); n++)
         for (int p = 0; p < np; p++) {
             double t0 = thr_s();
-            P[p]->encode(P[p]->type_id(t), src, enc, nr[p], K, im);
-            v[p][n] = thr_s() - t0;
+            for (int pass = 0; pass < passes[p]; pass++)
+                P[p]->encode(P[p]->type_id(t), src, enc, nr[p], K, im);
+            v[p][n] = (thr_s() - t0) / passes[p];
         }
     for (int p = 0; p < np; p++) {
         stat_t s = stats(v[p], n);
@@ -217,6 +223,8 @@ int main(int argc, char **argv)
             types = argv[++i];
         else if (!strcmp(argv[i], "-c"))
             cpu = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "-r"))
+            max_rows = atoi(argv[++i]);
         else if (!strcmp(argv[i], "-b"))
             budget = atof(argv[++i]);
         else if (!strcmp(argv[i], "-i"))
@@ -227,7 +235,7 @@ int main(int argc, char **argv)
             P[np++] = load_provider(argv[i]);
     }
     if (!np) {
-        fprintf(stderr, "usage: codecs encode|decode|act|dot [-t types] [-c cpu] [-b s] [-i "
+        fprintf(stderr, "usage: codecs encode|decode|act|dot [-t types] [-c cpu] [-b s] [-r rows] [-i "
                         "imatrix only|-p plain only] PROVIDER.so=ARG...\n");
         return 2;
     }
