@@ -11,8 +11,9 @@ static const qni_dtype_row dtype_rows[QN_DTYPE_LIMIT] = {
 #undef QN_DTYPE_ROW
 #undef QN_DTYPE_REMOVED
 
-#define QN_DTYPE_ROW(id, sym, name_, elems, bytes, quantized, weights_, partner_) \
-    static_assert(QN_DTYPE_##sym == (id), "enum and dtypes.def disagree: " name_);
+#define QN_DTYPE_ROW(id, sym, name_, elems, bytes, quantized, weights_, partner_)  \
+    static_assert(QN_DTYPE_##sym == (id), "enum and dtypes.def disagree: " name_); \
+    static_assert(((elems) & ((elems)-1)) == 0, "blocks hold a power of two: " name_);
 #define QN_DTYPE_REMOVED(id, name_)
 #include "dtype/dtypes.def"
 #undef QN_DTYPE_ROW

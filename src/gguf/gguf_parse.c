@@ -386,7 +386,7 @@ QNI_INLINE bool make_size(qn_tensor_info *info)
     if (!row || row->block_elems == 0) {
         return false;
     }
-    /* block sizes are powers of two; every type's row says so in its test */
+    /* blocks hold a power of two of elements: asserted where the table is */
     if ((info->ne[0] & (row->block_elems - 1)) != 0) {
         return false;
     }
