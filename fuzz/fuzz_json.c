@@ -51,7 +51,9 @@ static void compare_with_jansson(const uint8_t *bytes, size_t n_bytes, bool is_g
                                     JSON_DECODE_INT_AS_REAL,
                                 &error);
     if (theirs) {
-        require(is_good || depth_of(bytes, n_bytes) > QN_JSON_MAX_DEPTH,
+        /* a bare NUL ends the text for jansson; it is no JSON */
+        require(is_good || depth_of(bytes, n_bytes) > QN_JSON_MAX_DEPTH ||
+                    memchr(bytes, '\0', n_bytes),
                 "what jansson accepts is accepted");
         json_decref(theirs);
     } else if (is_good) {

@@ -109,6 +109,11 @@ void qni_output_abort(qni_output *output);
 void qni_output_keep(qni_output *output);
 /* Remove a file; one that is not there is no error. */
 QN_NODISCARD qn_status qni_file_remove(const char *path, qn_error *err);
+/* Make a folder and those above it; one that is there is no error. */
+QN_NODISCARD qn_status qni_folder_make(const char *path, qn_error *err);
+/* Another name for the same bytes: a link where the file system has them, else a copy. `to` must
+ * not exist. Synced by qni_folder_sync(). */
+QN_NODISCARD qn_status qni_file_clone(const char *from, const char *to, qn_error *err);
 QN_NODISCARD qn_status qni_folder_sync(const char *path_inside, qn_error *err);
 
 /* --- the rest ----------------------------------------------------------------------------------

@@ -578,3 +578,58 @@ double qni_thread_cpu_seconds(void)
 {
     return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
+
+qn_status qni_folder_make(const char *path, qn_error *err)
+{
+    const size_t n_path = strlen(path);
+    char *part = qni_alloc(NULL, n_path + 1);
+    int failed = 0;
+    if (!part) {
+        return qni_fail_memory(err, n_path + 1);
+    }
+    for (size_t i = 1; i <= n_path && failed == 0; i++) {
+        if (path[i] == '/' || path[i] == '\0') {
+            memcpy(part, path, i);
+            part[i] = '\0';
+            failed = mkdir(part, 0777) != 0 && errno != EEXIST ? errno : 0;
+        }
+    }
+    qni_free(NULL, part, n_path + 1);
+    return failed ? qni_fail_errno(err, failed, path, "cannot make the folder") : QN_OK;
+}
+
+static qn_status copy_bytes(const qni_file *from, qni_output *to, qn_error *err)
+{
+    const size_t n_piece = READ_ALL_CHUNK;
+    uint8_t *piece = qni_alloc(NULL, n_piece);
+    qn_status st = piece ? QN_OK : qni_fail_memory(err, n_piece);
+    for (int64_t at = 0; at < from->n_bytes && st == QN_OK; at += (int64_t)n_piece) {
+        const size_t n = (size_t)qni_min_i64(from->n_bytes - at, (int64_t)n_piece);
+        st = qni_file_pread(from, piece, n, at, err);
+        if (st == QN_OK) {
+            st = qni_file_pwrite(&to->file, piece, n, at, err);
+        }
+    }
+    qni_free(NULL, piece, n_piece);
+    return st;
+}
+
+qn_status qni_file_clone(const char *from, const char *to, qn_error *err)
+{
+    qni_file file;
+    qni_output output = QNI_OUTPUT_CLOSED;
+    if (link(from, to) == 0) {
+        return QN_OK;
+    }
+    QN_TRY(qni_file_open(from, &file, err));
+    qn_status st = qni_output_begin(to, NULL, &output, err);
+    if (st == QN_OK) {
+        st = copy_bytes(&file, &output, err);
+    }
+    if (st == QN_OK) {
+        st = qni_output_commit(&output, err);
+    }
+    qni_output_abort(&output);
+    qni_file_close(&file);
+    return st;
+}
