@@ -56,12 +56,25 @@ static qn_status encode(const qni_chunk *chunk, qn_dtype dtype, qn_error *err)
     return QN_OK;
 }
 
+/* What to do about values that no type can hold. */
+static qn_status advise(qn_status st, qn_error *err)
+{
+    if (err != NULL && (st == QN_ERR_NON_FINITE_VALUE || st == QN_ERR_INVALID_BLOCK)) {
+        const qn_error found = *err;
+        (void)qni_fail(err, st, found.offset,
+                       "%.600s; the input is damaged: nothing good can be made of it",
+                       found.message);
+    }
+    return st;
+}
+
 static qn_status run(const qni_chunk *chunk, qn_error *err)
 {
     const qn_tensor_info *source = chunk->item->inputs[0].tensor;
     const qn_tensor_info *target = qni_plan_target(chunk->plan, chunk->item);
-    QN_TRY(qn_validate_rows(source->dtype, chunk->in, chunk->n_in_bytes, source->ne[0],
-                            chunk->first_unit, err));
+    QN_TRY(advise(qn_validate_rows(source->dtype, chunk->in, chunk->n_in_bytes, source->ne[0],
+                                   chunk->first_unit, err),
+                  err));
     QN_TRY(qn_decode_isa(source->dtype, chunk->isa, chunk->in,
                          chunk->n_in_bytes / qn_dtype_block_bytes(source->dtype), chunk->scratch,
                          err));
