@@ -103,6 +103,19 @@ QN_API QN_NODISCARD qn_status qn_quantize_activations(qn_compute *compute, qn_dt
 QN_API QN_NODISCARD qn_status qn_matmul(qn_compute *compute, const qn_rhs *w, const float *x,
                                         int64_t n_rows, float *y, qn_error *err);
 
+/** A weight stored as a sum of planes (PTQTP: NAME.ptqtp0, NAME.ptqtp1, ...): the sum of the
+ * planes' products, added in their order.
+ *
+ * @param compute   threads and scratch
+ * @param planes    n_planes >= 1 weights of one shape
+ * @param n_planes  how many
+ * @param scratch   n_rows * n_out floats to work in, not needed with one plane; must not overlap y
+ * @param y         as in qn_matmul()
+ * @return as qn_matmul(); QN_ERR_INVALID_PLANE_SET (no plane); QN_ERR_SHAPE_MISMATCH */
+QN_API QN_NODISCARD qn_status qn_matmul_planes(qn_compute *compute, const qn_rhs *planes,
+                                               int32_t n_planes, const float *x, int64_t n_rows,
+                                               float *scratch, float *y, qn_error *err);
+
 /** The gradient of qn_matmul() with respect to x: dx = dy * w, with the weights widened to f32 tile
  * by tile (at most 8 MiB a thread) and nothing quantized.
  *

@@ -277,7 +277,8 @@ QN_API void qn_plan_free(qn_plan *plan);
 
 typedef enum qn_recipe_kind {
     QN_RECIPE_COPY = 0,   /* the bytes of the input, validated */
-    QN_RECIPE_CONVERT = 1 /* decode, encode */
+    QN_RECIPE_CONVERT = 1, /* decode, encode */
+    QN_RECIPE_PLANES = 2   /* decode, fit ternary planes: several output tensors */
 } qn_recipe_kind;
 
 /** One work item, as a plan lists it. All pointers borrowed from the plan. */
@@ -291,6 +292,7 @@ typedef struct qn_plan_item {
     qn_dtype wanted;    /* the type before the fallback */
     bool has_weights;   /* importance weights will be used */
     bool lacks_weights; /* a dry run's warning: its type needs weights that are missing */
+    int32_t n_targets;  /* output tensors; `target` is the first, the others follow it */
 } qn_plan_item;
 
 QN_API int64_t qn_plan_n_items(const qn_plan *plan);

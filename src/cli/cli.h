@@ -54,6 +54,7 @@ typedef struct cli_option {
     const char *choices; /* CLI_CHOICE */
     cli_kind kind;
     char letter; /* short name, or 0 */
+    const char *without; /* the value of --name alone; the argument is then --name=ARG only */
 } cli_option;
 
 typedef struct cli_options {

@@ -1,7 +1,7 @@
 /* cmd_quantize.c — `quench quantize`: llama-quantize's arguments and bytes. */
 #include "cli/digest.h"
+#include "cli/plan_show.h"
 #include "cli/quantize_args.h"
-#include "cli/quantize_show.h"
 
 #define MIB (1024 * 1024)
 
@@ -95,6 +95,19 @@ static int run_steps(const cli_call *call, const qn_plan *plan, const quantize_p
     return qn_run_commit(*out_run, &err) == QN_OK ? CLI_OK : fail_run(call, paths, &err);
 }
 
+static plan_view view_of(const cli_call *call, const qn_plan *plan, const quantize_paths *paths)
+{
+    const quantize_values *values = call->values;
+
+    return (plan_view){.plan = plan,
+                       .in = paths->in,
+                       .out = paths->out.chars,
+                       .what_key = "preset",
+                       .what = paths->preset->name,
+                       .is_check = values->do_check,
+                       .show_stats = values->show_stats};
+}
+
 static int run_plan(const cli_call *call, const qn_plan *plan, const quantize_paths *paths,
                     double start_seconds)
 {
@@ -115,18 +128,15 @@ static int run_plan(const cli_call *call, const qn_plan *plan, const quantize_pa
         if (digests.digest != NULL) {
             cli_digest_take(digests.digest, digests.hex + (size_t)digests.output * CLI_DIGEST_HEX);
         }
-        quantize_result result = {
-            .plan = plan,
-            .run = run,
-            .paths = paths,
-            .seconds = cli_clock_seconds() - start_seconds,
-            .digests = digests.hex,
-            .has_errors = options.want_errors,
-        };
-        qn_run_stats_of(run, &result.stats);
-        quantize_show_result(call, &result);
+        plan_view view = view_of(call, plan, paths);
+        view.run = run;
+        view.seconds = cli_clock_seconds() - start_seconds;
+        view.digests = digests.hex;
+        view.has_errors = options.want_errors;
+        qn_run_stats_of(run, &view.stats);
+        plan_show_result(call, &view);
         if (values->report_path != NULL) {
-            status = quantize_write_report(&result, values->report_path);
+            status = plan_write_report(&view, values->report_path);
         }
     }
     qn_run_free(run);
@@ -157,7 +167,8 @@ static int plan_and_run(const cli_call *call, const qn_model *model, const quant
     if (values->print_recipe) {
         qn_plan_print_recipe(plan, put_line, stdout);
     } else if (values->is_dry_run) {
-        quantize_show_plan(call, plan, paths);
+        const plan_view view = view_of(call, plan, paths);
+        plan_show(call, &view);
     } else {
         status = run_plan(call, plan, paths, start_seconds);
     }

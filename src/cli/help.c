@@ -15,7 +15,7 @@ static void add_option_name(cli_text *text, const cli_option *option)
     }
     cli_text_printf(text, "--%s", option->name);
     if (option->arg != NULL) {
-        cli_text_printf(text, " %s", option->arg);
+        cli_text_printf(text, option->without != NULL ? "[=%s]" : " %s", option->arg);
     }
 }
 
@@ -107,9 +107,9 @@ static void print_man_option(const cli_option *option, FILE *out)
     put_scdoc(option->name, out);
     (void)fputc('*', out);
     if (option->arg != NULL) {
-        (void)fputs(" _", out);
+        (void)fputs(option->without != NULL ? "[=_" : " _", out);
         put_scdoc(option->arg, out);
-        (void)fputc('_', out);
+        (void)fputs(option->without != NULL ? "_]" : "_", out);
     }
     (void)fputs("\n\t", out);
     put_scdoc(option->help, out);
@@ -274,7 +274,8 @@ static void complete_fish(FILE *out)
             if (option->letter != 0) {
                 (void)fprintf(out, " -s %c", option->letter);
             }
-            (void)fprintf(out, "%s -d '", option->arg != NULL ? " -r" : "");
+            (void)fprintf(out, "%s -d '",
+                          option->arg != NULL && option->without == NULL ? " -r" : "");
             put_quoted(option->help, "", out);
             (void)fputs("'\n", out);
         }

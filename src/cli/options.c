@@ -332,6 +332,14 @@ typedef struct getopt_tables {
     char shorts[2 + 2 * MAX_OPTIONS + 1];
 } getopt_tables;
 
+static int argument_of(const cli_option *option)
+{
+    if (option->arg == NULL) {
+        return no_argument;
+    }
+    return option->without != NULL ? optional_argument : required_argument;
+}
+
 static void build_tables(const cli_command *command, getopt_tables *tables)
 {
     int n_shorts = 0;
@@ -342,8 +350,7 @@ static void build_tables(const cli_command *command, getopt_tables *tables)
     for (int i = 0; i < MAX_OPTIONS && cli_option_at(command, i, &is_common) != NULL; i++) {
         const cli_option *option = cli_option_at(command, i, &is_common);
         tables->longs[i] =
-            (struct option){option->name, option->arg != NULL ? required_argument : no_argument,
-                            NULL, FIRST_LONG_VALUE + i};
+            (struct option){option->name, argument_of(option), NULL, FIRST_LONG_VALUE + i};
         if (option->letter != 0) {
             tables->shorts[n_shorts++] = option->letter;
             if (option->arg != NULL) {
@@ -404,7 +411,8 @@ static int take_option(cli_call *call, int result, char **argv)
             return unknown_option(call, token);
         }
     }
-    return store(call, option, is_common ? (char *)&call->common : (char *)call->values, optarg);
+    return store(call, option, is_common ? (char *)&call->common : (char *)call->values,
+                 optarg != NULL ? optarg : option->without);
 }
 
 static int refuse(const cli_call *call, int result, char **argv)

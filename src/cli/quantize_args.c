@@ -313,7 +313,7 @@ static int parse_layers(const cli_call *call, const char *text, quantize_plan_ar
 }
 
 /* A shard's size as gguf-split takes it: M and G are powers of 1000; MiB and GiB of 1024. */
-static int parse_split_size(const cli_call *call, const char *text, int64_t *out_n_bytes)
+int cli_parse_split_size(const cli_call *call, const char *text, int64_t *out_n_bytes)
 {
     static const char letters[] = "KMG";
     char *end = NULL;
@@ -390,7 +390,7 @@ int quantize_parse_plan_args(const cli_call *call, const quantize_paths *paths,
         (values->prune_layers != NULL &&
          (status = parse_layers(call, values->prune_layers, out_args)) != CLI_OK) ||
         (values->split_max_size != NULL &&
-         (status = parse_split_size(call, values->split_max_size, &options->split_max_bytes)) !=
+         (status = cli_parse_split_size(call, values->split_max_size, &options->split_max_bytes)) !=
              CLI_OK) ||
         (values->recipe_path != NULL &&
          (status = parse_recipe(values->recipe_path, out_args)) != CLI_OK)) {

@@ -67,4 +67,10 @@ int quantize_parse_plan_args(const cli_call *call, const quantize_paths *paths,
                              quantize_plan_args *out_args);
 void quantize_free_plan_args(quantize_plan_args *args);
 
+/* --split-max-size, for every command that has it: powers of 1000 as gguf-split takes them, a unit
+ * is required. CLI_OK or CLI_BAD_USAGE (said). */
+int cli_parse_split_size(const cli_call *call, const char *text, int64_t *out_n_bytes);
+/* --fail-above: CLI_OK, CLI_FAILED (said) or CLI_BAD_USAGE (said). */
+int quantize_check_limits(const cli_call *call, const qn_plan *plan, const qn_run *run);
+
 #endif

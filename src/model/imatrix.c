@@ -413,3 +413,35 @@ bool qn_imatrix_is_gguf(const qn_imatrix *imatrix)
 {
     return imatrix->is_gguf;
 }
+
+static bool may_lack_entry(const qn_tensor_info *tensor)
+{
+    return strcmp(tensor->name, "token_embd.weight") == 0 ||
+           strcmp(tensor->name, "per_layer_token_embd.weight") == 0;
+}
+
+qn_status qni_imatrix_weights(const qn_imatrix *imatrix, const qn_tensor_info *tensor,
+                              const float **out_weights, int64_t *out_n, qn_error *err)
+{
+    *out_weights = NULL;
+    *out_n = 0;
+    if (imatrix == NULL) {
+        return QN_OK;
+    }
+    int64_t n_values;
+    const float *values = qni_imatrix_find(imatrix, tensor->name, tensor->n_name, &n_values);
+    int64_t n_expected;
+    const int64_t n_slices = tensor->n_dims > 2 ? tensor->ne[2] : 1;
+    QN_CHECK(qni_mul_i64(tensor->ne[0], n_slices, &n_expected), err, QN_ERR_OVERFLOW, -1,
+             "its shape is too large");
+    if (values == NULL || (n_values != n_expected && may_lack_entry(tensor))) {
+        return QN_OK;
+    }
+    QN_CHECK(n_values == n_expected, err, QN_ERR_INVALID_IMATRIX, -1,
+             "its entry in the importance matrix has %" PRId64 " values, but it needs %" PRId64
+             " x %" PRId64 "; the matrix was made for another model",
+             n_values, tensor->ne[0], n_slices);
+    *out_weights = values;
+    *out_n = n_values;
+    return QN_OK;
+}

@@ -168,6 +168,7 @@ bool qn_plan_item_at(const qn_plan *plan, int64_t index, qn_plan_item *out_item)
         .wanted = item->wanted,
         .has_weights = target != NULL && qni_item_encodes_with_weights(item, target->dtype),
         .lacks_weights = item->lacks_weights,
+        .n_targets = item->n_outputs,
     };
     return true;
 }

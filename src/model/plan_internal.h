@@ -31,6 +31,7 @@ typedef struct qni_item {
     bool is_fallback;
     bool may_convert; /* the policy was free to choose its type: recipes list it */
     bool lacks_weights;
+    bool is_tied;         /* planes: their scales */
     const float *weights; /* importance: n_weights = ne0 of each expert after the other, or NULL */
     int64_t n_weights;
 } qni_item;

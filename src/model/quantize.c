@@ -3,8 +3,7 @@
 #include "model/imatrix_internal.h"
 #include "model/quantize_internal.h"
 #include "model/recipe_internal.h"
-
-#define MAX_SPLITS 65535
+#include "model/shards_internal.h"
 
 /* --- types ------------------------------------------------------------------------------------ */
 
@@ -121,41 +120,6 @@ static qn_status check_target(const qni_outgoing *tensor, qn_dtype dtype, qn_err
     return qn_dtype_row_bytes(dtype, source->ne[0], &n_bytes, err);
 }
 
-static bool may_lack_entry(const char *name)
-{
-    return strcmp(name, "token_embd.weight") == 0 ||
-           strcmp(name, "per_layer_token_embd.weight") == 0;
-}
-
-/* Find the importance weights of a tensor and see that they fit. */
-static qn_status find_weights(const qni_quantize_job *job, const qni_outgoing *tensor,
-                              const float **out_weights, int64_t *out_n, qn_error *err)
-{
-    const qn_tensor_info *source = tensor->source;
-    *out_weights = NULL;
-    *out_n = 0;
-    if (job->options->imatrix == NULL) {
-        return QN_OK;
-    }
-    int64_t n_values;
-    const float *values =
-        qni_imatrix_find(job->options->imatrix, source->name, source->n_name, &n_values);
-    int64_t n_expected;
-    const int64_t n_slices = source->n_dims > 2 ? source->ne[2] : 1;
-    QN_CHECK(qni_mul_i64(source->ne[0], n_slices, &n_expected), err, QN_ERR_OVERFLOW, -1,
-             "its shape is too large");
-    if (values == NULL || (n_values != n_expected && may_lack_entry(tensor->name))) {
-        return QN_OK;
-    }
-    QN_CHECK(n_values == n_expected, err, QN_ERR_INVALID_IMATRIX, -1,
-             "its entry in the importance matrix has %" PRId64 " values, but it needs %" PRId64
-             " x %" PRId64 "; the matrix was made for another model",
-             n_values, source->ne[0], n_slices);
-    *out_weights = values;
-    *out_n = n_values;
-    return QN_OK;
-}
-
 static qn_status check_weights(const qni_quantize_job *job, const qni_policy_choice *choice,
                                const float *weights, bool *out_lacks, qn_error *err)
 {
@@ -181,7 +145,7 @@ static qn_status fill_conversion(const qni_quantize_job *job, const qni_outgoing
     QN_TRY(check_target(tensor, choice->dtype, err));
     const float *weights;
     int64_t n_weights;
-    QN_TRY(find_weights(job, tensor, &weights, &n_weights, err));
+    QN_TRY(qni_imatrix_weights(job->options->imatrix, tensor->source, &weights, &n_weights, err));
     QN_TRY(check_weights(job, choice, weights, &item->lacks_weights, err));
     item->weights = weights; /* for a report even where the encoder has no use for them */
     item->n_weights = n_weights;
@@ -240,27 +204,14 @@ static qn_status padded_bytes(const qni_quantize_job *job, int64_t index, int64_
 /* Divide the tensors among output files by size and number. */
 static qn_status divide(qni_quantize_job *job, qn_error *err)
 {
-    const qn_quantize_options *o = job->options;
-    const int64_t max_bytes = o->split_max_bytes > 0 ? o->split_max_bytes : INT64_MAX;
-    const int64_t max_tensors = o->split_max_tensors > 0 ? o->split_max_tensors : INT64_MAX;
-    int64_t n_bytes = 0;
-    int64_t n_tensors = 0;
-    int64_t file = 0;
+    qni_shard_cutter cutter = {.max_bytes = job->options->split_max_bytes,
+                               .max_tensors = job->options->split_max_tensors};
     for (int64_t i = 0; i < job->n_tensors; i++) {
-        int64_t n_more;
-        QN_TRY(padded_bytes(job, i, &n_more, err));
-        if (n_tensors > 0 && (n_tensors == max_tensors || n_more > max_bytes - n_bytes)) {
-            file++;
-            n_bytes = 0;
-            n_tensors = 0;
-        }
-        QN_CHECK(file < MAX_SPLITS, err, QN_ERR_INVALID_SPLIT, -1,
-                 "more than %d output files; allow larger ones", MAX_SPLITS);
-        job->tensors[i].file = (int32_t)file;
-        n_bytes += n_more;
-        n_tensors++;
+        int64_t n_bytes;
+        QN_TRY(padded_bytes(job, i, &n_bytes, err));
+        QN_TRY(qni_shard_next(&cutter, n_bytes, 1, &job->tensors[i].file, err));
     }
-    job->n_files = (int32_t)file + 1;
+    job->n_files = cutter.file + 1;
     return QN_OK;
 }
 

@@ -2,6 +2,7 @@
  * without bookkeeping, then the bookkeeping, overrides, the matrix, pruning, the split keys. */
 #include "model/imatrix_internal.h"
 #include "model/quantize_internal.h"
+#include "model/shards_internal.h"
 
 /* llama-quantize keeps strings of overrides in 128 bytes; what it cuts there, the name of the
  * matrix and of its data set, is cut here for the same bytes. */
@@ -81,15 +82,9 @@ static uint32_t file_type(const qni_quantize_job *job)
 
 /* --- setting ---------------------------------------------------------------------------------- */
 
-/* Setting a key that is there moves it to the end, as ggml does it. */
-static qn_status make_last(qn_gguf_writer *writer, const char *key, qn_error *err)
-{
-    return qn_gguf_writer_has(writer, key) ? qn_gguf_writer_remove(writer, key, err) : QN_OK;
-}
-
 static qn_status set_u32(qn_gguf_writer *writer, const char *key, int64_t value, qn_error *err)
 {
-    QN_TRY(make_last(writer, key, err));
+    QN_TRY(qni_make_last(writer, key, err));
     return qn_gguf_writer_set_u32(writer, key, (uint32_t)value, err);
 }
 
@@ -98,13 +93,13 @@ static qn_status set_text(qn_gguf_writer *writer, const char *key, const char *t
 {
     size_t n_text = strlen(text);
     n_text = n_text > n_max ? n_max : n_text;
-    QN_TRY(make_last(writer, key, err));
+    QN_TRY(qni_make_last(writer, key, err));
     return qn_gguf_writer_set_string(writer, key, text, (int64_t)n_text, err);
 }
 
 static qn_status set_override(qn_gguf_writer *writer, const qn_kv_override *override, qn_error *err)
 {
-    QN_TRY(make_last(writer, override->key, err));
+    QN_TRY(qni_make_last(writer, override->key, err));
     qni_name_text text;
     switch (override->kind) {
     case QN_OVERRIDE_INT:
@@ -170,22 +165,12 @@ static qn_status set_all_keys(const qni_quantize_job *job, qn_gguf_writer *write
     return options->n_prune_layers > 0 ? set_block_count(job, writer, err) : QN_OK;
 }
 
-static qn_status set_split_keys(const qni_quantize_job *job, int32_t file, qn_gguf_writer *writer,
-                                qn_error *err)
-{
-    QN_TRY(make_last(writer, "split.no", err));
-    QN_TRY(qn_gguf_writer_set_u16(writer, "split.no", (uint16_t)file, err));
-    QN_TRY(make_last(writer, "split.count", err));
-    QN_TRY(qn_gguf_writer_set_u16(writer, "split.count", (uint16_t)job->n_files, err));
-    QN_TRY(make_last(writer, "split.tensors.count", err));
-    return qn_gguf_writer_set_i32(writer, "split.tensors.count", (int32_t)job->n_tensors, err);
-}
-
 qn_status qni_quantize_metadata(const qni_quantize_job *job, int32_t file, qn_gguf_writer *writer,
                                 qn_error *err)
 {
     if (file == 0) {
         QN_TRY(set_all_keys(job, writer, err));
     }
-    return job->n_files > 1 ? set_split_keys(job, file, writer, err) : QN_OK;
+    return job->n_files > 1 ? qni_set_split_keys(writer, file, job->n_files, job->n_tensors, err)
+                            : QN_OK;
 }

@@ -59,7 +59,7 @@ static qn_status run(const qni_chunk *chunk, qn_error *err)
     return st;
 }
 
-const qni_recipe qni_recipe_copy = {QN_RECIPE_COPY, "copy", true, measure, run};
+const qni_recipe qni_recipe_copy = {QN_RECIPE_COPY, "copy", true, measure, run, NULL};
 
 /* --- the same without a look at the values ---------------------------------------------------- */
 
@@ -70,4 +70,4 @@ static qn_status run_unchecked(const qni_chunk *chunk, qn_error *err)
     return QN_OK;
 }
 
-const qni_recipe qni_recipe_read = {QN_RECIPE_COPY, "read", true, measure, run_unchecked};
+const qni_recipe qni_recipe_read = {QN_RECIPE_COPY, "read", true, measure, run_unchecked, NULL};

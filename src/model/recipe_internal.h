@@ -7,6 +7,7 @@
 #define QNI_RECIPE_INTERNAL_H
 
 #include "model/plan_internal.h"
+#include "quench/export.h"
 
 enum { QNI_MAX_OUTPUTS = 4 };
 
@@ -40,10 +41,21 @@ typedef struct qni_recipe {
     qn_status (*measure)(const qn_plan *plan, const qni_item *item, qni_geometry *out_geometry,
                          qn_error *err);
     qn_status (*run)(const qni_chunk *chunk, qn_error *err);
+    /* Add what the last run() left in the chunk's scratch, behind the decoded rows, to sums kept
+     * for each item. Called in row order. NULL: nothing. */
+    void (*add_notes)(const qni_chunk *chunk, qn_item_planes *sums);
 } qni_recipe;
+
+/* For recipes that work on rows: units, input and scratch bytes of one row each, the scratch being
+ * the row as floats. */
+QN_NODISCARD qn_status qni_measure_rows(const qni_item *item, qni_geometry *out_geometry,
+                                        qn_error *err);
+/* Validate a chunk's rows and decode them into its scratch. */
+QN_NODISCARD qn_status qni_decode_rows(const qni_chunk *chunk, qn_error *err);
 
 extern const qni_recipe qni_recipe_copy;
 extern const qni_recipe qni_recipe_read; /* as copy, but whatever the values are */
 extern const qni_recipe qni_recipe_convert;
+extern const qni_recipe qni_recipe_planes;
 
 #endif

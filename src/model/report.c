@@ -15,6 +15,7 @@ struct qni_error_sums {
     double w_xx;
     double w_dd;
     double max; /* |y - x| */
+    qn_item_planes planes;
 };
 
 qn_status qni_report_new(qn_run *run, qn_error *err)
@@ -34,7 +35,7 @@ void qni_report_free(qn_run *run)
 
 static bool is_measured(const qn_run *run, const qni_item *item)
 {
-    return run->errors != NULL && !item->recipe->is_verbatim && item->n_outputs == 1;
+    return run->errors != NULL && !item->recipe->is_verbatim && item->n_outputs > 0;
 }
 
 int64_t qni_report_bytes(const qn_run *run, const qni_item *item, int64_t n_units)
@@ -42,10 +43,12 @@ int64_t qni_report_bytes(const qn_run *run, const qni_item *item, int64_t n_unit
     if (!is_measured(run, item)) {
         return 0;
     }
-    /* the decoded rows and the sums of each; 64 for their alignment */
+    /* the decoded rows (of a sum of planes: one more copy) and the sums of each; 64 for their
+     * alignment */
     int64_t n_bytes;
-    const int64_t per_unit =
-        item->inputs[0].tensor->ne[0] * (int64_t)sizeof(float) + (int64_t)sizeof(qni_error_sums);
+    const int64_t n_copies = item->n_outputs > 1 ? 2 : 1;
+    const int64_t per_unit = item->inputs[0].tensor->ne[0] * n_copies * (int64_t)sizeof(float) +
+                             (int64_t)sizeof(qni_error_sums);
     return qni_mul_i64(n_units, per_unit, &n_bytes) ? n_bytes + 64 : INT64_MAX / 2;
 }
 
@@ -80,6 +83,24 @@ static void add_sums(qni_error_sums *to, const qni_error_sums *one)
     to->max = fmax(to->max, one->max);
 }
 
+/* What a reader will see of a chunk's rows: the sum of the item's outputs, in their order. `more`
+ * is room for another copy of the rows, used when there are several. */
+static qn_status decode_outputs(const qni_chunk *chunk, float *rows, float *more, qn_error *err)
+{
+    const int64_t n_elems = chunk->n_units * chunk->item->inputs[0].tensor->ne[0];
+    for (int32_t k = 0; k < chunk->item->n_outputs; k++) {
+        const qn_dtype dtype = chunk->plan->tensors[chunk->item->first_output + k].dtype;
+        int64_t offset, n_bytes;
+        const uint8_t *bytes = qni_chunk_output(chunk, k, &offset, &n_bytes);
+        QN_TRY(qn_decode_isa(dtype, chunk->isa, bytes, n_bytes / qn_dtype_block_bytes(dtype),
+                             k == 0 ? rows : more, err));
+        for (int64_t i = 0; k > 0 && i < n_elems; i++) {
+            rows[i] += more[i];
+        }
+    }
+    return QN_OK;
+}
+
 /* The rows' sums lie first in `rest`, the decoded rows after them. */
 qn_status qni_report_measure(const qn_run *run, const qni_chunk *chunk, uint8_t *rest,
                              qn_error *err)
@@ -89,17 +110,13 @@ qn_status qni_report_measure(const qn_run *run, const qni_chunk *chunk, uint8_t 
         return QN_OK;
     }
     const qn_tensor_info *source = item->inputs[0].tensor;
-    const qn_tensor_info *target = qni_plan_target(chunk->plan, item);
     const int64_t row_len = source->ne[0];
     const int64_t n_sums = (chunk->n_units * (int64_t)sizeof(qni_error_sums) + 63) / 64 * 64;
     void *sums_at = rest;
     void *rows_at = rest + n_sums;
     qni_error_sums *sums = sums_at;
     float *rows = rows_at;
-    int64_t offset, n_bytes;
-    const uint8_t *bytes = qni_chunk_output(chunk, 0, &offset, &n_bytes);
-    QN_TRY(qn_decode_isa(target->dtype, chunk->isa, bytes,
-                         n_bytes / qn_dtype_block_bytes(target->dtype), rows, err));
+    QN_TRY(decode_outputs(chunk, rows, rows + chunk->n_units * row_len, err));
     for (int64_t i = 0; i < chunk->n_units; i++) {
         const int64_t expert = (chunk->first_unit + i) / source->ne[1];
         const float *w = item->weights != NULL ? item->weights + expert * row_len : NULL;
@@ -125,6 +142,9 @@ void qni_report_add(qn_run *run, const qni_chunk *chunk, const uint8_t *rest)
         memcpy(&one, rest + (size_t)i * sizeof one, sizeof one);
         add_sums(to, &one);
     }
+    if (chunk->item->recipe->add_notes != NULL) {
+        chunk->item->recipe->add_notes(chunk, &to->planes);
+    }
 }
 
 static double ratio(double part, double whole)
@@ -148,5 +168,15 @@ bool qn_run_item_errors(const qn_run *run, int64_t item, qn_item_errors *out_err
         .max_error = sum->max,
         .cosine = is_same ? 1 : sum->xy / sqrt(sum->xx * sum->yy),
     };
+    return true;
+}
+
+bool qn_run_item_planes(const qn_run *run, int64_t item, qn_item_planes *out_planes)
+{
+    if (run->errors == NULL || item < 0 || item >= run->plan->n_items ||
+        !run->tasks[item].is_done || run->errors[item].planes.n_planes == 0) {
+        return false;
+    }
+    *out_planes = run->errors[item].planes;
     return true;
 }

@@ -1,5 +1,5 @@
-/* quantize_show.c — plans and results for people and for programs. */
-#include "cli/quantize_show.h"
+/* plan_show.c — plans and results for people and for programs. */
+#include "cli/plan_show.h"
 
 #include "cli/digest.h"
 #include "cli/json_out.h"
@@ -8,6 +8,12 @@
 static double bits_per_weight(int64_t n_bytes, int64_t n_elems)
 {
     return n_elems > 0 ? 8.0 * (double)n_bytes / (double)n_elems : 0.0;
+}
+
+/* All output tensors of an item: planes have the same size each. */
+static int64_t target_bytes(const qn_plan_item *item)
+{
+    return item->n_targets * item->target->n_bytes;
 }
 
 typedef struct item_counts {
@@ -46,6 +52,9 @@ static void add_shape(cli_text *text, const qn_tensor_info *info)
 static void add_reason(cli_text *text, const qn_plan_item *item)
 {
     cli_text_printf(text, "%s", item->rule);
+    if (item->n_targets > 1) {
+        cli_text_printf(text, ", %d of them", (int)item->n_targets);
+    }
     if (item->is_fallback) {
         cli_text_printf(text, "; fallback from %s", qn_dtype_name(item->wanted));
     }
@@ -67,7 +76,7 @@ static void plan_row(cli_table *table, const qn_plan_item *item)
     cli_table_cell(table, qn_dtype_name(item->source->dtype));
     cli_table_cell(table, qn_dtype_name(item->target->dtype));
     cli_table_cell(table, cli_grouped(item->source->n_bytes, number));
-    cli_table_cell(table, cli_grouped(item->target->n_bytes, number));
+    cli_table_cell(table, cli_grouped(target_bytes(item), number));
     cli_table_cell(table, reason.chars);
     cli_text_free(&shape);
     cli_text_free(&reason);
@@ -118,14 +127,14 @@ static void print_totals(const qn_plan *plan)
     (void)printf("\n");
 }
 
-static void print_heading(const quantize_paths *paths, const char *note)
+static void print_heading(const plan_view *view, const char *note)
 {
     cli_text text = {NULL, 0, 0};
 
-    cli_text_escape(&text, paths->in, (int64_t)strlen(paths->in), 0);
+    cli_text_escape(&text, view->in, (int64_t)strlen(view->in), 0);
     cli_text_printf(&text, " -> ");
-    cli_text_escape(&text, paths->out.chars, (int64_t)paths->out.n, 0);
-    (void)printf("%s: %s%s\n", text.chars, paths->preset->name, note);
+    cli_text_escape(&text, view->out, (int64_t)strlen(view->out), 0);
+    (void)printf("%s: %s%s\n", text.chars, view->what, note);
     cli_text_free(&text);
 }
 
@@ -150,7 +159,7 @@ static void item_json(qn_json_writer *json, const qn_plan_item *item)
     qn_json_member_bool(json, "has_weights", item->has_weights);
     qn_json_member_bool(json, "lacks_weights", item->lacks_weights);
     qn_json_member_i64(json, "source_bytes", item->source->n_bytes);
-    qn_json_member_i64(json, "bytes", item->target->n_bytes);
+    qn_json_member_i64(json, "bytes", target_bytes(item));
     qn_json_member_i64(json, "offset", item->target->file_offset);
     qn_json_member_i64(json, "output", item->target->shard);
 }
@@ -162,6 +171,46 @@ static void errors_json(qn_json_writer *json, const qn_item_errors *errors)
     qn_json_member_f64(json, "weighted_error", errors->weighted_error);
     qn_json_member_f64(json, "max_error", errors->max_error);
     qn_json_member_f64(json, "cosine", errors->cosine);
+}
+
+static double share(int64_t part, int64_t whole)
+{
+    return whole > 0 ? (double)part / (double)whole : 0.0;
+}
+
+/* Zero trits among all of an item's planes. */
+static int64_t all_zeros(const qn_item_planes *planes)
+{
+    int64_t n = 0;
+
+    for (int p = 0; p < planes->n_planes; p++) {
+        n += planes->n_zeros[p];
+    }
+    return n;
+}
+
+#define GROUP_WEIGHTS 256
+
+static void planes_json(qn_json_writer *json, const qn_run *run, int64_t item)
+{
+    qn_item_planes planes;
+
+    if (!qn_run_item_planes(run, item, &planes)) {
+        return;
+    }
+    qn_json_key(json, "planes");
+    qn_json_begin_object(json);
+    qn_json_member_i64(json, "n_planes", planes.n_planes);
+    qn_json_member_i64(json, "n_groups", planes.n_groups);
+    qn_json_member_f64(json, "mean_iterations", share(planes.n_iterations, planes.n_groups));
+    qn_json_member_i64(json, "n_unsettled", planes.n_unsettled);
+    qn_json_key(json, "zero_share");
+    qn_json_begin_array(json);
+    for (int p = 0; p < planes.n_planes; p++) {
+        qn_json_f64(json, share(planes.n_zeros[p], GROUP_WEIGHTS * planes.n_groups));
+    }
+    qn_json_end_array(json);
+    qn_json_end_object(json);
 }
 
 static void items_json(qn_json_writer *json, const qn_plan *plan, const qn_run *run)
@@ -176,32 +225,32 @@ static void items_json(qn_json_writer *json, const qn_plan *plan, const qn_run *
         item_json(json, &item);
         if (run != NULL && qn_run_item_errors(run, i, &errors)) {
             qn_json_member_f64(json, "bits_per_weight",
-                               bits_per_weight(item.target->n_bytes, errors.n_elems));
+                               bits_per_weight(target_bytes(&item), errors.n_elems));
             errors_json(json, &errors);
+            planes_json(json, run, i);
         }
         qn_json_end_object(json);
     }
     qn_json_end_array(json);
 }
 
-static void outputs_json(qn_json_writer *json, const qn_plan *plan, const quantize_paths *paths,
-                         const char *digests)
+static void outputs_json(qn_json_writer *json, const plan_view *view)
 {
     qn_plan_output output;
     char path[4096];
 
     qn_json_key(json, "outputs");
     qn_json_begin_array(json);
-    for (int32_t i = 0; qn_plan_output_at(plan, i, &output); i++) {
+    for (int32_t i = 0; qn_plan_output_at(view->plan, i, &output); i++) {
         qn_json_begin_object(json);
-        if (qn_plan_output_path(plan, i, paths->out.chars, path, sizeof path, NULL) == QN_OK) {
+        if (qn_plan_output_path(view->plan, i, view->out, path, sizeof path, NULL) == QN_OK) {
             qn_json_member_string(json, "path", path);
         }
         qn_json_member_i64(json, "n_tensors", output.n_tensors);
         qn_json_member_i64(json, "header_bytes", output.n_header_bytes);
         qn_json_member_i64(json, "bytes", output.n_bytes);
-        if (digests != NULL) {
-            qn_json_member_string(json, "sha256", digests + (size_t)i * CLI_DIGEST_HEX);
+        if (view->digests != NULL) {
+            qn_json_member_string(json, "sha256", view->digests + (size_t)i * CLI_DIGEST_HEX);
         }
         qn_json_end_object(json);
     }
@@ -209,15 +258,15 @@ static void outputs_json(qn_json_writer *json, const qn_plan *plan, const quanti
 }
 
 /* The members that plans, results and reports begin with. */
-static void head_json(qn_json_writer *json, const qn_plan *plan, const quantize_paths *paths,
-                      const char *digests)
+static void head_json(qn_json_writer *json, const plan_view *view)
 {
+    const qn_plan *plan = view->plan;
     const item_counts counts = count_items(plan);
     qn_plan_totals totals;
 
     qn_plan_totals_of(plan, &totals);
-    qn_json_member_string(json, "input", paths->in);
-    qn_json_member_string(json, "preset", paths->preset->name);
+    qn_json_member_string(json, "input", view->in);
+    qn_json_member_string(json, view->what_key, view->what);
     qn_json_member_i64(json, "n_tensors", qn_plan_n_items(plan));
     qn_json_member_i64(json, "n_converted", counts.n_converted);
     qn_json_member_i64(json, "n_copied", counts.n_copied);
@@ -227,23 +276,23 @@ static void head_json(qn_json_writer *json, const qn_plan *plan, const quantize_
     qn_json_member_i64(json, "source_bytes", totals.n_source_bytes);
     qn_json_member_i64(json, "target_bytes", totals.n_target_bytes);
     qn_json_member_i64(json, "output_bytes", totals.n_output_bytes);
-    outputs_json(json, plan, paths, digests);
+    outputs_json(json, view);
 }
 
-void quantize_show_plan(const cli_call *call, const qn_plan *plan, const quantize_paths *paths)
+void plan_show(const cli_call *call, const plan_view *view)
 {
     if (!call->common.json) {
-        print_plan_table(plan);
+        print_plan_table(view->plan);
         (void)printf("\n");
-        print_heading(paths, " (dry run: nothing was written)");
-        print_totals(plan);
+        print_heading(view, " (dry run: nothing was written)");
+        print_totals(view->plan);
         return;
     }
     qn_json_writer *json = cli_json_begin(stdout);
     qn_json_begin_object(json);
     qn_json_member_bool(json, "is_dry_run", true);
-    head_json(json, plan, paths, NULL);
-    items_json(json, plan, NULL);
+    head_json(json, view);
+    items_json(json, view->plan, NULL);
     qn_json_end_object(json);
     (void)cli_json_end(json, stdout, CLI_OK);
 }
@@ -263,23 +312,58 @@ static void print_stats(const qn_run_stats *stats)
                  stats->wall_seconds, stats->sync_seconds);
 }
 
-static void print_result(const cli_call *call, const quantize_result *result)
+/* Planes of all tensors together, and how fast their fits went. */
+static void print_planes(const plan_view *view)
 {
-    const quantize_values *values = call->values;
-    const double rate =
-        result->seconds > 0 ? (double)result->stats.n_bytes_read / result->seconds : 0.0;
+    qn_item_planes sum = {0}, one;
+    qn_item_errors errors;
+    double error_sum = 0.0;
+    int64_t n_items = 0;
+
+    for (int64_t i = 0; view->run != NULL && i < qn_plan_n_items(view->plan); i++) {
+        if (!qn_run_item_planes(view->run, i, &one) || !qn_run_item_errors(view->run, i, &errors)) {
+            continue;
+        }
+        n_items++;
+        error_sum += errors.relative_error;
+        sum.n_planes = one.n_planes;
+        sum.n_groups += one.n_groups;
+        sum.n_iterations += one.n_iterations;
+        sum.n_unsettled += one.n_unsettled;
+        for (int p = 0; p < one.n_planes; p++) {
+            sum.n_zeros[p] += one.n_zeros[p];
+        }
+    }
+    if (n_items == 0) {
+        return;
+    }
+    const int64_t n_weights = GROUP_WEIGHTS * sum.n_groups;
+    const double compute = view->stats.compute_seconds;
+    (void)printf("  planes    %" PRId64 " tensors, %d planes each: mean relative error %.4f, "
+                 "%.1f iterations, %" PRId64 " of %" PRId64 " groups unsettled, %.1f %% zeros\n",
+                 n_items, (int)sum.n_planes, error_sum / (double)n_items,
+                 share(sum.n_iterations, sum.n_groups), sum.n_unsettled, sum.n_groups,
+                 100.0 * share(all_zeros(&sum), n_weights * sum.n_planes));
+    (void)printf("  rate      %.1f M weights/s a core (of computing, checks and errors included)\n",
+                 compute > 0.0 ? (double)n_weights / compute * 1e-6 : 0.0);
+}
+
+static void print_result(const plan_view *view)
+{
+    const double rate = view->seconds > 0 ? (double)view->stats.n_bytes_read / view->seconds : 0.0;
     char number[CLI_NUMBER_MAX];
 
-    print_heading(result->paths, values->do_check ? " (checked: nothing was written)" : "");
-    print_totals(result->plan);
-    (void)printf("  time      %.2f s (%s/s of input)\n", result->seconds,
+    print_heading(view, view->is_check ? " (checked: nothing was written)" : "");
+    print_totals(view->plan);
+    (void)printf("  time      %.2f s (%s/s of input)\n", view->seconds,
                  cli_bytes((int64_t)rate, number));
     (void)printf("  memory    %s at most\n", cli_bytes(cli_peak_bytes(), number));
-    for (int32_t i = 0; result->digests != NULL && i < qn_plan_n_outputs(result->plan); i++) {
-        (void)printf("  sha256    %s\n", result->digests + (size_t)i * CLI_DIGEST_HEX);
+    print_planes(view);
+    for (int32_t i = 0; view->digests != NULL && i < qn_plan_n_outputs(view->plan); i++) {
+        (void)printf("  sha256    %s\n", view->digests + (size_t)i * CLI_DIGEST_HEX);
     }
-    if (values->show_stats) {
-        print_stats(&result->stats);
+    if (view->show_stats) {
+        print_stats(&view->stats);
     }
 }
 
@@ -301,24 +385,24 @@ static void stats_json(qn_json_writer *json, const qn_run_stats *stats)
     qn_json_end_object(json);
 }
 
-void quantize_show_result(const cli_call *call, const quantize_result *result)
+void plan_show_result(const cli_call *call, const plan_view *view)
 {
     if (!call->common.json) {
-        if (result->has_errors && !call->common.quiet) {
-            quantize_show_errors(result);
+        if (view->has_errors && !call->common.quiet) {
+            plan_show_errors(view);
         }
         if (!call->common.quiet) {
-            print_result(call, result);
+            print_result(view);
         }
         return;
     }
     qn_json_writer *json = cli_json_begin(stdout);
     qn_json_begin_object(json);
-    head_json(json, result->plan, result->paths, result->digests);
-    qn_json_member_f64(json, "seconds", result->seconds);
+    head_json(json, view);
+    qn_json_member_f64(json, "seconds", view->seconds);
     qn_json_member_i64(json, "peak_memory_bytes", cli_peak_bytes());
-    stats_json(json, &result->stats);
-    items_json(json, result->plan, result->has_errors ? result->run : NULL);
+    stats_json(json, &view->stats);
+    items_json(json, view->plan, view->has_errors ? view->run : NULL);
     qn_json_end_object(json);
     (void)cli_json_end(json, stdout, CLI_OK);
 }
@@ -331,7 +415,7 @@ static void error_row(cli_table *table, const qn_plan_item *item, const qn_item_
     cli_table_row(table);
     cli_table_name(table, item->target->name, item->target->n_name, 0);
     cli_table_cell(table, qn_dtype_name(item->target->dtype));
-    cli_table_printf(table, "%.4f", bits_per_weight(item->target->n_bytes, errors->n_elems));
+    cli_table_printf(table, "%.4f", bits_per_weight(target_bytes(item), errors->n_elems));
     cli_table_printf(table, "%.6g", errors->rmse);
     cli_table_printf(table, "%.6g", errors->relative_error);
     cli_table_printf(table, "%.6g", errors->weighted_error);
@@ -339,7 +423,7 @@ static void error_row(cli_table *table, const qn_plan_item *item, const qn_item_
     cli_table_printf(table, "%.8f", errors->cosine);
 }
 
-void quantize_show_errors(const quantize_result *result)
+void plan_show_errors(const plan_view *view)
 {
     static const char *const titles[] = {"BITS/WEIGHT", "RMSE",      "RELATIVE",
                                          "WEIGHTED",    "MAX ERROR", "COSINE"};
@@ -352,8 +436,8 @@ void quantize_show_errors(const quantize_result *result)
     for (int i = 0; i < CLI_COUNT(titles); i++) {
         cli_table_column(table, titles[i], CLI_RIGHT);
     }
-    for (int64_t i = 0; qn_plan_item_at(result->plan, i, &item); i++) {
-        if (item.recipe != QN_RECIPE_COPY && qn_run_item_errors(result->run, i, &errors)) {
+    for (int64_t i = 0; qn_plan_item_at(view->plan, i, &item); i++) {
+        if (item.recipe != QN_RECIPE_COPY && qn_run_item_errors(view->run, i, &errors)) {
             error_row(table, &item, &errors);
         }
     }
@@ -362,7 +446,7 @@ void quantize_show_errors(const quantize_result *result)
     (void)printf("\n");
 }
 
-int quantize_write_report(const quantize_result *result, const char *path)
+int plan_write_report(const plan_view *view, const char *path)
 {
     FILE *file = fopen(path, "wb");
 
@@ -371,8 +455,8 @@ int quantize_write_report(const quantize_result *result, const char *path)
     }
     qn_json_writer *json = cli_json_begin(file);
     qn_json_begin_object(json);
-    head_json(json, result->plan, result->paths, result->digests);
-    items_json(json, result->plan, result->run);
+    head_json(json, view);
+    items_json(json, view->plan, view->run);
     qn_json_end_object(json);
     const int status = cli_json_end(json, file, CLI_OK);
     const bool is_lost = ferror(file) != 0;
@@ -380,88 +464,4 @@ int quantize_write_report(const quantize_result *result, const char *path)
         return cli_file_error(path, "the report cannot be written");
     }
     return status;
-}
-
-/* --- limits
- * --------------------------------------------------------------------------------------- */
-
-typedef struct metric {
-    const char *name;
-    size_t offset;
-} metric;
-
-static const metric metrics[] = {
-    {"rmse", offsetof(qn_item_errors, rmse)},
-    {"relative_error", offsetof(qn_item_errors, relative_error)},
-    {"weighted_error", offsetof(qn_item_errors, weighted_error)},
-    {"max_error", offsetof(qn_item_errors, max_error)},
-    {"cosine", offsetof(qn_item_errors, cosine)},
-};
-
-static double metric_of(const metric *which, const qn_item_errors *errors)
-{
-    double value;
-
-    memcpy(&value, (const char *)errors + which->offset, sizeof value);
-    return value;
-}
-
-/* "METRIC=VALUE"; cosine is one minus it, so that more is worse. */
-static const metric *parse_limit(const cli_call *call, const char *text, double *out_limit)
-{
-    const char *equals = strchr(text, '=');
-    char *end = NULL;
-
-    *out_limit = equals != NULL ? strtod(equals + 1, &end) : 0.0;
-    for (int i = 0; equals != NULL && end != equals + 1 && *end == '\0' && i < CLI_COUNT(metrics);
-         i++) {
-        const size_t n = strlen(metrics[i].name);
-        if ((size_t)(equals - text) == n && strncmp(text, metrics[i].name, n) == 0) {
-            return &metrics[i];
-        }
-    }
-    (void)cli_usage_error(call, "--fail-above: expected METRIC=VALUE with rmse, relative_error, "
-                                "weighted_error, max_error or cosine (its distance from 1)");
-    return NULL;
-}
-
-static int check_limit(const metric *which, double limit, const qn_plan *plan, const qn_run *run)
-{
-    const bool is_cosine = strcmp(which->name, "cosine") == 0;
-    qn_plan_item item;
-    qn_item_errors errors;
-
-    for (int64_t i = 0; qn_plan_item_at(plan, i, &item); i++) {
-        if (!qn_run_item_errors(run, i, &errors)) {
-            continue;
-        }
-        const double value = is_cosine ? 1.0 - errors.cosine : metric_of(which, &errors);
-        if (!(value <= limit)) {
-            cli_text name = {NULL, 0, 0};
-            cli_text_escape(&name, item.target->name, item.target->n_name, 100);
-            cli_error("tensor '%s': %s %.6g is above the limit %.6g; nothing was written",
-                      name.chars, which->name, value, limit);
-            cli_text_free(&name);
-            return CLI_FAILED;
-        }
-    }
-    return CLI_OK;
-}
-
-int quantize_check_limits(const cli_call *call, const qn_plan *plan, const qn_run *run)
-{
-    const quantize_values *values = call->values;
-
-    for (int i = 0; i < values->fail_above.n; i++) {
-        double limit = 0.0;
-        const metric *which = parse_limit(call, values->fail_above.items[i], &limit);
-        if (which == NULL) {
-            return CLI_BAD_USAGE;
-        }
-        const int status = run != NULL ? check_limit(which, limit, plan, run) : CLI_OK;
-        if (status != CLI_OK) {
-            return status;
-        }
-    }
-    return CLI_OK;
 }

@@ -1,0 +1,441 @@
+/* cmd_export.c — `quench export`: a conservative transcode, or ternary planes. */
+#include "cli/digest.h"
+#include "cli/plan_show.h"
+#include "cli/quantize_args.h"
+
+typedef struct export_values {
+    const char *from;
+    const char *out;
+    const char *dtype;
+    const char *experts_dtype;
+    const char *imatrix_path;
+    bool keep_split;
+    const char *split_max_size;
+    int64_t split_max_tensors;
+    bool do_resume;
+    int64_t n_planes;
+    bool is_tied;
+    bool is_native;
+    cli_list include;
+    cli_list exclude;
+    bool is_dry_run;
+    const char *report_path;
+    bool show_stats;
+} export_values;
+
+/* Everything that the library's options point to. */
+typedef struct export_args {
+    qn_export_options options;
+    qn_imatrix *imatrix;
+    cli_list include; /* pieces of the comma-separated lists */
+    cli_list exclude;
+    char *text; /* holds the pieces */
+} export_args;
+
+/* --- arguments -------------------------------------------------------------------------------- */
+
+static int parse_dtype(const cli_call *call, const char *option, const char *word, qn_dtype *out)
+{
+    cli_text shown = {NULL, 0, 0};
+
+    *out = QN_DTYPE_NONE;
+    if (word == NULL || strcmp(word, "verbatim") == 0) {
+        return CLI_OK;
+    }
+    *out = qn_dtype_from_name(word);
+    if (*out != QN_DTYPE_NONE) {
+        return CLI_OK;
+    }
+    cli_text_escape(&shown, word, (int64_t)strlen(word), 60);
+    const int status = cli_usage_error(
+        call, "--%s '%s': expected verbatim or a tensor type such as q8_0", option, shown.chars);
+    cli_text_free(&shown);
+    return status;
+}
+
+static size_t count_chars(const cli_list *list)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < list->n; i++) {
+        n += strlen(list->items[i]) + 1;
+    }
+    return n;
+}
+
+/* "a,b" given twice or more -> its pieces; empty ones are dropped. */
+static char *split_list(const cli_list *list, char *text, cli_list *out)
+{
+    size_t n_max = 0;
+
+    for (int i = 0; i < list->n; i++) {
+        for (const char *p = list->items[i]; *p != '\0'; p++) {
+            n_max += *p == ',';
+        }
+        n_max++;
+    }
+    out->items = cli_alloc(n_max + 1, sizeof *out->items);
+    for (int i = 0; i < list->n; i++) {
+        const char *piece = list->items[i];
+        while (*piece != '\0') {
+            const size_t n = strcspn(piece, ",");
+            if (n > 0) {
+                memcpy(text, piece, n);
+                text[n] = '\0';
+                out->items[out->n++] = text;
+                text += n + 1;
+            }
+            piece += n + (piece[n] == ',');
+        }
+    }
+    return text;
+}
+
+static int parse_filters(const cli_call *call, export_args *args)
+{
+    const export_values *values = call->values;
+
+    args->text = cli_alloc(count_chars(&values->include) + count_chars(&values->exclude) + 1, 1);
+    char *rest = split_list(&values->include, args->text, &args->include);
+    (void)split_list(&values->exclude, rest, &args->exclude);
+    args->options.include = args->include.items;
+    args->options.n_include = args->include.n;
+    args->options.exclude = args->exclude.items;
+    args->options.n_exclude = args->exclude.n;
+    return CLI_OK;
+}
+
+static int check_combination(const cli_call *call)
+{
+    const export_values *values = call->values;
+    const bool has_filters = values->include.n > 0 || values->exclude.n > 0;
+
+    if (call->n_args > 0) {
+        return cli_usage_error(call,
+                               "unexpected argument; name the files with --from-gguf and --out");
+    }
+    if (values->from == NULL) {
+        return cli_usage_error(call, "--from-gguf is missing");
+    }
+    if (values->is_native) {
+        return cli_usage_error(call, "--ptqtp-native is not offered: its type number, 43, is the "
+                                     "next one that ggml will give to a type of its own; use "
+                                     "--ptqtp=2 --ptqtp-tie");
+    }
+    if (values->n_planes == 0 && (values->is_tied || has_filters)) {
+        return cli_usage_error(call,
+                               "--ptqtp-tie, --ptqtp-include and --ptqtp-exclude need --ptqtp");
+    }
+    if (values->is_tied && values->n_planes < 2) {
+        return cli_usage_error(call, "--ptqtp-tie needs two or three planes");
+    }
+    if (values->n_planes > 0 && (values->dtype != NULL || values->experts_dtype != NULL)) {
+        return cli_usage_error(call, "--ptqtp and --dtype exclude each other; export twice");
+    }
+    if (values->out == NULL && !values->is_dry_run) {
+        return cli_usage_error(call, "--out is missing");
+    }
+    return CLI_OK;
+}
+
+static int parse_args(const cli_call *call, export_args *args)
+{
+    const export_values *values = call->values;
+    qn_export_options *options = &args->options;
+    qn_error err = QN_ERROR_INIT;
+    int status = check_combination(call);
+
+    *options = (qn_export_options)QN_EXPORT_OPTIONS_INIT;
+    options->n_planes = (int32_t)values->n_planes;
+    options->is_tied = values->is_tied;
+    options->keep_split = values->keep_split;
+    options->split_max_tensors = values->split_max_tensors;
+    options->log = cli_log;
+    options->log_ctx = cli_log_ctx(call);
+    if (status == CLI_OK) {
+        status = parse_dtype(call, "dtype", values->dtype, &options->dtype);
+    }
+    if (status == CLI_OK) {
+        status = parse_dtype(call, "experts-dtype", values->experts_dtype, &options->experts_dtype);
+    }
+    if (status == CLI_OK && values->split_max_size != NULL) {
+        status = cli_parse_split_size(call, values->split_max_size, &options->split_max_bytes);
+    }
+    if (status == CLI_OK) {
+        status = parse_filters(call, args);
+    }
+    if (status == CLI_OK && values->imatrix_path != NULL &&
+        qn_imatrix_open(values->imatrix_path, NULL, &args->imatrix, &err) != QN_OK) {
+        status = cli_fail(&err);
+    }
+    options->imatrix = args->imatrix;
+    return status;
+}
+
+/* --- the run ---------------------------------------------------------------------------------- */
+
+static const char *mode_of(const export_values *values)
+{
+    if (values->n_planes > 0) {
+        return values->is_tied ? "tied ternary planes" : "ternary planes";
+    }
+    return values->dtype != NULL ? values->dtype : "verbatim";
+}
+
+static int fail_run(const cli_call *call, const qn_error *err)
+{
+    const export_values *values = call->values;
+    cli_text out = {NULL, 0, 0};
+
+    if (err->status != QN_ERR_CANCELLED) {
+        return cli_fail(err);
+    }
+    cli_text_escape(&out, values->out, (int64_t)strlen(values->out), 0);
+    cli_error("%s: interrupted; %s", out.chars,
+              values->do_resume ? "run the same command again to continue" : "nothing was written");
+    cli_text_free(&out);
+    return CLI_FAILED;
+}
+
+static int run_plan(const cli_call *call, plan_view *view, double start_seconds)
+{
+    const export_values *values = call->values;
+    qn_run_options options = QN_RUN_OPTIONS_INIT;
+    cli_progress progress;
+    qn_run *run = NULL;
+    qn_error err = QN_ERROR_INIT;
+    int status = CLI_OK;
+
+    cli_progress_begin(&progress, call, "export");
+    options.n_threads = (int32_t)call->common.n_threads;
+    options.memory_bytes = call->common.n_memory_bytes;
+    options.isa = call->common.isa;
+    options.progress = cli_progress_step;
+    options.progress_ctx = &progress;
+    options.log = cli_log;
+    options.log_ctx = cli_log_ctx(call);
+    options.want_errors = values->report_path != NULL || values->n_planes > 0;
+    options.do_resume = values->do_resume;
+    if (qn_run_begin(view->plan, values->out, &options, &run, &err) != QN_OK ||
+        qn_run_range(run, 0, qn_plan_n_items(view->plan), &err) != QN_OK ||
+        qn_run_commit(run, &err) != QN_OK) {
+        cli_progress_end(&progress);
+        status = fail_run(call, &err);
+    } else {
+        cli_progress_end(&progress);
+        view->run = run;
+        view->has_errors = options.want_errors;
+        view->seconds = cli_clock_seconds() - start_seconds;
+        qn_run_stats_of(run, &view->stats);
+        plan_show_result(call, view);
+        if (values->report_path != NULL) {
+            status = plan_write_report(view, values->report_path);
+        }
+    }
+    qn_run_free(run);
+    return status;
+}
+
+static int plan_and_run(const cli_call *call, const qn_model *model, const export_args *args,
+                        double start_seconds)
+{
+    const export_values *values = call->values;
+    qn_plan *plan = NULL;
+    qn_error err = QN_ERROR_INIT;
+    int status = CLI_OK;
+
+    if (qn_plan_export(model, &args->options, &plan, &err) != QN_OK) {
+        if (err.path[0] == '\0') {
+            (void)snprintf(err.path, sizeof err.path, "%s", values->from);
+        }
+        return cli_fail(&err);
+    }
+    plan_view view = {.plan = plan,
+                      .in = values->from,
+                      .out = values->out != NULL ? values->out : "nothing",
+                      .what_key = "mode",
+                      .what = mode_of(values),
+                      .show_stats = values->show_stats};
+    if (values->is_dry_run) {
+        plan_show(call, &view);
+    } else {
+        status = run_plan(call, &view, start_seconds);
+    }
+    qn_plan_free(plan);
+    return status;
+}
+
+static int open_and_run(const cli_call *call, const export_args *args, double start_seconds)
+{
+    const export_values *values = call->values;
+    qn_model_options options = QN_MODEL_OPTIONS_INIT;
+    qn_model *model = NULL;
+    qn_error err = QN_ERROR_INIT;
+
+    options.log = cli_log;
+    options.log_ctx = cli_log_ctx(call);
+    cli_guard_input(values->from);
+    if (qn_model_open(values->from, &options, &model, &err) != QN_OK) {
+        return cli_fail(&err);
+    }
+    const int status = plan_and_run(call, model, args, start_seconds);
+    qn_model_close(model);
+    return status;
+}
+
+static int run(const cli_call *call)
+{
+    const double start_seconds = cli_clock_seconds();
+    export_args args;
+
+    memset(&args, 0, sizeof args);
+    int status = parse_args(call, &args);
+    if (status == CLI_OK) {
+        status = open_and_run(call, &args, start_seconds);
+    }
+    qn_imatrix_free(args.imatrix);
+    free(args.include.items);
+    free(args.exclude.items);
+    free(args.text);
+    return status;
+}
+
+/* --- the option table ------------------------------------------------------------------------- */
+
+#define FIELD(name) .offset = offsetof(export_values, name)
+
+static const char files_group[] = "files";
+static const char types_group[] = "transcode";
+static const char planes_group[] = "ternary planes";
+static const char proof_group[] = "looking and checking";
+
+static const cli_option options[] = {
+    {.name = "from-gguf",
+     .arg = "FILE",
+     .group = files_group,
+     .kind = CLI_TEXT,
+     FIELD(from),
+     .help = "the model: a GGUF file, or the first file of a split one"},
+    {.name = "out",
+     .arg = "FILE",
+     .group = files_group,
+     .kind = CLI_TEXT,
+     FIELD(out),
+     .help = "where it goes"},
+    {.name = "keep-split",
+     .group = files_group,
+     .kind = CLI_FLAG,
+     FIELD(keep_split),
+     .help = "write one file for each file of the input"},
+    {.name = "split-max-size",
+     .arg = "SIZE",
+     .group = files_group,
+     .kind = CLI_TEXT,
+     FIELD(split_max_size),
+     .help = "begin a new output file before its data pass SIZE, such as 2G (powers of 1000)"},
+    {.name = "split-max-tensors",
+     .arg = "N",
+     .group = files_group,
+     .kind = CLI_INT,
+     .min = 1,
+     .max = INT32_MAX,
+     FIELD(split_max_tensors),
+     .help = "begin a new output file after every N tensors"},
+    {.name = "resume",
+     .group = files_group,
+     .kind = CLI_FLAG,
+     FIELD(do_resume),
+     .help = "continue a run that was stopped, and keep what is done if this one is"},
+    {.name = "dtype",
+     .arg = "T",
+     .group = types_group,
+     .kind = CLI_TEXT,
+     FIELD(dtype),
+     .help = "the type of weight matrices: verbatim (the default) or any type with an encoder"},
+    {.name = "experts-dtype",
+     .arg = "T",
+     .group = types_group,
+     .kind = CLI_TEXT,
+     FIELD(experts_dtype),
+     .help = "another type for *_exps.weight, which may be quantized already"},
+    {.name = "imatrix",
+     .arg = "FILE",
+     .group = types_group,
+     .kind = CLI_TEXT,
+     FIELD(imatrix_path),
+     .help = "weigh errors by this importance matrix (GGUF or .dat)"},
+    {.name = "ptqtp",
+     .arg = "K",
+     .without = "2",
+     .group = planes_group,
+     .kind = CLI_INT,
+     .min = 1,
+     .max = QN_MAX_PLANES,
+     FIELD(n_planes),
+     .help = "replace weight matrices by the sum of K ternary planes (default 2)"},
+    {.name = "ptqtp-planes",
+     .arg = "K",
+     .group = planes_group,
+     .kind = CLI_INT,
+     .min = 1,
+     .max = QN_MAX_PLANES,
+     FIELD(n_planes),
+     .help = "the same"},
+    {.name = "ptqtp-tie",
+     .group = planes_group,
+     .kind = CLI_FLAG,
+     FIELD(is_tied),
+     .help = "tie the planes' scales, 3 to 1 or 9 to 3 to 1"},
+    {.name = "ptqtp-include",
+     .arg = "TEXT,...",
+     .group = planes_group,
+     .kind = CLI_LIST,
+     FIELD(include),
+     .help = "only names that contain one of these, instead of all but embeddings and output"},
+    {.name = "ptqtp-exclude",
+     .arg = "TEXT,...",
+     .group = planes_group,
+     .kind = CLI_LIST,
+     FIELD(exclude),
+     .help = "never names that contain one of these"},
+    {.name = "ptqtp-native",
+     .group = planes_group,
+     .kind = CLI_FLAG,
+     FIELD(is_native),
+     .help = "refused: a private type number that ggml will give to another type"},
+    {.name = "dry-run",
+     .group = proof_group,
+     .kind = CLI_FLAG,
+     FIELD(is_dry_run),
+     .help = "show every tensor's type, the rule behind it and the exact size; write nothing"},
+    {.name = "report",
+     .arg = "FILE",
+     .group = proof_group,
+     .kind = CLI_TEXT,
+     FIELD(report_path),
+     .help = "measure every tensor's error; show it and write it to FILE as JSON"},
+    {.name = "stats",
+     .group = proof_group,
+     .kind = CLI_FLAG,
+     FIELD(show_stats),
+     .help = "show where the time went"},
+};
+
+const cli_command cli_cmd_export = {
+    .name = "export",
+    .summary = "re-emit a model: conservative transcode, ternary planes",
+    .usage = "[OPTIONS] --from-gguf FILE --out FILE",
+    .description =
+        "Writes the model with its weight matrices in another type, or as ternary planes. Only "
+        "matrices named *.weight whose name does not contain 'norm' are touched; a row that is no "
+        "multiple of the type's block keeps its type, unlike in quench quantize; a source that is "
+        "quantized already is refused. Without --dtype and --ptqtp the tensors are copied.\n\n"
+        "With --ptqtp each matrix NAME becomes NAME.ptqtp0, NAME.ptqtp1 and so on, of type tq2_0, "
+        "whose sum stands for it.\n\n"
+        "The output appears under its name only when it is whole and on the disk. A run that "
+        "fails or is stopped leaves what was there before.",
+    .options = CLI_OPTIONS(options),
+    .takes = CLI_TAKES_WORK | CLI_TAKES_JSON,
+    .n_value_bytes = sizeof(export_values),
+    .run = run,
+};

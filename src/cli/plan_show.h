@@ -1,0 +1,31 @@
+/* cli/plan_show.h — what commands that run a plan say of it and of the run, as text and as JSON. */
+#ifndef CLI_PLAN_SHOW_H
+#define CLI_PLAN_SHOW_H
+
+#include "cli/cli.h"
+
+/* A plan, and what came of it once it has run. */
+typedef struct plan_view {
+    const qn_plan *plan;
+    const qn_run *run; /* NULL: not run */
+    const char *in;
+    const char *out;
+    const char *what_key; /* the JSON member that `what` is: "preset", "mode" */
+    const char *what;
+    const char *digests; /* one SHA-256 for each output, CLI_DIGEST_HEX bytes apart; NULL: none */
+    bool has_errors;     /* of tensors, measured */
+    bool is_check;       /* nothing was written */
+    bool show_stats;
+    qn_run_stats stats;
+    double seconds; /* from the start of the command */
+} plan_view;
+
+/* --dry-run: every tensor, its types and why; the exact sizes. */
+void plan_show(const cli_call *call, const plan_view *view);
+void plan_show_result(const cli_call *call, const plan_view *view);
+/* --report: errors of every tensor as JSON into a file; returns the exit status. */
+int plan_write_report(const plan_view *view, const char *path);
+/* --report: the same as a table. */
+void plan_show_errors(const plan_view *view);
+
+#endif

@@ -1,0 +1,1 @@
+quench export --from-gguf nowhere.gguf --out out.gguf

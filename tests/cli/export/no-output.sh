@@ -1,0 +1,1 @@
+cp "$FIXTURES/tiny.gguf" . && quench export --from-gguf tiny.gguf

@@ -1,0 +1,1 @@
+quench export --out out.gguf

@@ -1,0 +1,1 @@
+cp "$FIXTURES/tiny.gguf" . && quench export --from-gguf tiny.gguf --out out.gguf --ptqtp=1 --ptqtp-tie
