@@ -44,16 +44,15 @@ static qn_status set_id(qni_gguf_ids *ids, const char *name, int64_t n_name, int
         *known = index;
         return QN_OK;
     }
-    int64_t existing = -1;
-    QN_TRY(qni_strmap_add(&ids->map, name, n_name, ids->of_id.n, &existing, err));
     int64_t *fresh = qni_list_add(&ids->of_id, sizeof *fresh, allocator);
     if (!fresh) {
-        /* the map now names an id that is not there: no later call may find it */
-        qni_strmap_free(&ids->map);
         return qni_fail_memory(err, sizeof *fresh);
     }
     *fresh = index;
-    return QN_OK;
+    int64_t existing = -1;
+    const qn_status st = qni_strmap_add(&ids->map, name, n_name, ids->of_id.n - 1, &existing, err);
+    ids->of_id.n -= st != QN_OK;
+    return st;
 }
 
 static int64_t item_of(const qni_gguf_ids *ids, const char *name, int64_t n_name)
@@ -348,6 +347,7 @@ qn_status qn_gguf_writer_set_array(qn_gguf_writer *writer, const char *key, qn_g
     QN_CHECK(n_elem > 0, err, QN_ERR_INVALID_ARGUMENT, -1, "%s is no scalar type",
              qn_gguf_type_name(elem_type));
     QN_TRY(check_length(writer, n, QNI_GGML_MAX_ARRAY, "an array", err));
+    QN_CHECK(elems || n == 0, err, QN_ERR_INVALID_ARGUMENT, -1, "no elements to set");
     uint8_t *value = NULL;
     const int64_t n_value = 12 + n * n_elem;
     QN_TRY(begin_value(writer, key, n_value, &value, err));
@@ -601,6 +601,7 @@ qn_status qn_gguf_writer_add(qn_gguf_writer *writer, const char *name, int64_t n
                              qn_dtype dtype, const int64_t *ne, int32_t n_dims, const void *data,
                              int64_t n_bytes, qn_error *err)
 {
+    QN_CHECK(data || n_bytes == 0, err, QN_ERR_INVALID_ARGUMENT, -1, "no data to add");
     /* no bytes need no place: data without elements may be NULL */
     return add_tensor(writer, name, n_name, dtype, ne, n_dims, data ? data : "", n_bytes, err);
 }

@@ -158,10 +158,58 @@ static void every_allocation_may_fail(void **state)
     }
 }
 
+/* A writer that ran out of memory once goes on working when there is some again. */
+static void a_writer_survives_a_failed_call(void **state)
+{
+    (void)state;
+    spell_file();
+    for (int64_t n_fail = 1; n_fail < 12; n_fail++) {
+        counter c = {0, 0, 0};
+        const qn_allocator allocator = {&c, count_alloc, count_free};
+        qn_gguf_writer_options options = QN_GGUF_WRITER_OPTIONS_INIT;
+        options.allocator = &allocator;
+        qn_gguf_writer *w = NULL;
+        static const float one = 1;
+        const int64_t ne = 1;
+        assert_int_equal(qn_gguf_writer_new(&options, &w, NULL), QN_OK);
+        c.n_fail_at = c.n_calls + n_fail;
+        qn_status st = QN_OK;
+        int n_done = 0;
+        for (; n_done < 40 && st == QN_OK; n_done++) {
+            char name[16];
+            const int n_name = snprintf(name, sizeof name, "n%d", n_done);
+            st = qn_gguf_writer_set_u8(w, name, 1, NULL);
+            st = st ? st
+                    : qn_gguf_writer_add(w, name, n_name, QN_DTYPE_F32, &ne, 1, &one, sizeof one,
+                                         NULL);
+        }
+        c.n_fail_at = 0;
+        char name[16];
+        const int n_name = snprintf(name, sizeof name, "n%d", n_done > 0 ? n_done - 1 : 0);
+        if (st != QN_OK) { /* the call that failed, again */
+            assert_int_equal(qn_gguf_writer_set_u8(w, name, 1, NULL), QN_OK);
+            assert_int_equal(
+                qn_gguf_writer_add(w, name, n_name, QN_DTYPE_F32, &ne, 1, &one, sizeof one, NULL),
+                QN_OK);
+        }
+        const void *bytes = NULL;
+        int64_t n = 0;
+        qn_gguf *g = NULL;
+        assert_int_equal(qn_gguf_writer_finish(w, &bytes, &n, NULL), QN_OK);
+        assert_int_equal(qn_gguf_parse(bytes, n, NULL, &g, NULL), QN_OK);
+        assert_int_equal(qn_gguf_n_tensors(g), n_done);
+        assert_int_equal(qn_gguf_n_entries(g), n_done);
+        qn_gguf_close(g);
+        qn_gguf_writer_free(w);
+        assert_int_equal(c.n_live_bytes, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(a_writer_survives_a_failed_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -449,6 +449,10 @@ static void what_cannot_be_written_is_refused(void **state)
     assert_int_equal(qn_gguf_writer_set_array(w, "n", QN_GGUF_STRING, nested, 1, NULL),
                      QN_ERR_INVALID_ARGUMENT);
     assert_int_equal(qn_gguf_writer_set_string(w, "n", "x", -1, NULL), QN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(qn_gguf_writer_set_array(w, "n", QN_GGUF_U8, NULL, 1, NULL),
+                     QN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(qn_gguf_writer_add(w, "null", 4, QN_DTYPE_F32, ne, 1, NULL, 4, NULL),
+                     QN_ERR_INVALID_ARGUMENT);
     assert_int_equal(qn_gguf_writer_n_entries(w), 0);
     qn_gguf_writer_free(w);
 
