@@ -6,7 +6,7 @@
 /* Rows are checked and encoded in pieces of about this many values: a piece is still in the
  * second-level cache when the encoder reads it, and encoders that take sixteen blocks or rows side
  * by side find that many. */
-#define PIECE_ELEMS 65536
+#define PIECE_ELEMS ((int64_t)(QNI_ENCODE_PIECE_BYTES / sizeof(float)))
 
 /* One call, checked. */
 typedef struct encode_job {

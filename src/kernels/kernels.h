@@ -26,6 +26,11 @@ typedef enum qni_encode_result {
     QNI_ENCODE_ABORT = 2     /* the reference would abort the process; the bytes mean nothing */
 } qni_encode_result;
 
+/* Bytes of input that a caller hands over at a time when there is much of it. Encoders that memory
+ * can hold back ask for the cache lines this far ahead, so that the next piece arrives while they
+ * work on this one. */
+#define QNI_ENCODE_PIECE_BYTES ((size_t)1 << 18)
+
 struct qni_lattice; /* search tables of one lattice type; see qni_lattice_build() */
 
 /* n_rows consecutive rows of row_len floats -> consecutive rows of blocks. row_len is a whole

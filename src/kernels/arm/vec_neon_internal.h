@@ -85,6 +85,12 @@ QNI_INLINE vf vf_max(vf x, vf y)
     return vf_pick(vf_gt(x, y), x, y);
 }
 
+/* Asks for the cache line at p, which may lie outside any buffer. */
+QNI_INLINE void vec_prefetch(uintptr_t p)
+{
+    __builtin_prefetch((const void *)p, 0, 2);
+}
+
 QNI_INLINE vf vf_set(float v)
 {
     const float32x4_t all = vdupq_n_f32(v);

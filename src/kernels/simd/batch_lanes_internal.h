@@ -8,6 +8,15 @@
 
 #include "kernels/search_internal.h"
 
+/* The n floats that lie one piece after x. */
+QNI_INLINE void prefetch_next_piece(const float *x, int n)
+{
+    const uintptr_t ahead = (uintptr_t)x + QNI_ENCODE_PIECE_BYTES;
+    for (uintptr_t at = 0; at < sizeof(float) * (uintptr_t)n; at += 64) {
+        vec_prefetch(ahead + at);
+    }
+}
+
 typedef struct lane_batch {
     const float *x[VL];
     const float *importance[VL]; /* of the blocks; garbage without weights */

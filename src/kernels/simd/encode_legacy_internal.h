@@ -295,6 +295,7 @@ static qni_encode_result q8_1_group(const float *x, int n, qni_block_q8_1 *block
         qni_encode_result result = QNI_ENCODE_OK;                                  \
         for (int64_t i = 0; i < n_blocks; i += VL) {                               \
             const int n = n_blocks - i < VL ? (int)(n_blocks - i) : VL;            \
+            prefetch_next_piece(x + BLOCK * i, BLOCK * n);                         \
             result = qni_worse(result, type##_group(x + BLOCK * i, n, block + i)); \
         }                                                                          \
         return result;                                                             \

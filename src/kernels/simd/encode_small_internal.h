@@ -51,6 +51,7 @@ QNI_PROTO_encode(VEC_NAME(qni_encode_f16))
     int64_t i = 0;
     for (; i + VL <= n; i += VL) {
         const vf v = vf_load(x + i);
+        prefetch_next_piece(x + i, VL);
         if (QNI_UNLIKELY(!vm_all(vf_lt(vf_abs(v), vf_set(65520.0f))))) { /* infinite, or NaN */
             const float *from = x + i;
             result =
@@ -70,6 +71,7 @@ QNI_PROTO_encode(VEC_NAME(qni_encode_bf16))
     int64_t i = 0;
     for (; i + VL <= n; i += VL) {
         const vi bits = vi_bits(vf_load(x + i));
+        prefetch_next_piece(x + i, VL);
         const vi mag = vi_and(bits, vi_set((int32_t)QNI_F32_ABS_MASK));
         if (QNI_UNLIKELY(vm_any(vi_gt(mag, vi_set(0x7f7f7fff))))) { /* becomes infinite, or NaN */
             result = qni_worse(result,
@@ -120,6 +122,7 @@ QNI_PROTO_encode(VEC_NAME(qni_encode_q1_0))
     const int64_t n_blocks = n_rows * (row_len / N_Q1);
     for (int64_t i = 0; i < n_blocks; i += VL) {
         const lane_batch batch = batch_at(x, NULL, N_Q1, i, n_blocks, 1);
+        prefetch_next_piece(x + N_Q1 * i, N_Q1 * batch.n);
         result = qni_worse(result, q1_0_batch(&batch, block + i));
     }
     return result;
@@ -168,6 +171,7 @@ QNI_PROTO_encode(VEC_NAME(qni_encode_q2_0))
     qni_block_q2_0 *block = out;
     qni_encode_result result = QNI_ENCODE_OK;
     for (int64_t i = 0; i < n_rows * (row_len / N_Q2); i++, block++, x += N_Q2) {
+        prefetch_next_piece(x, N_Q2);
         result = qni_worse(result, q2_0_block(x, block));
     }
     return result;
@@ -198,6 +202,7 @@ QNI_PROTO_encode(VEC_NAME(qni_encode_tq2_0))
     qni_block_tq2_0 *block = out;
     qni_encode_result result = QNI_ENCODE_OK;
     for (int64_t i = 0; i < n_rows * (row_len / SUPER); i++, block++, x += SUPER) {
+        prefetch_next_piece(x, SUPER);
         result = qni_worse(result, tq2_0_block(x, block));
     }
     return result;
@@ -251,6 +256,7 @@ QNI_PROTO_encode(VEC_NAME(qni_encode_tq1_0))
     qni_block_tq1_0 *block = out;
     qni_encode_result result = QNI_ENCODE_OK;
     for (int64_t i = 0; i < n_rows * (row_len / SUPER); i++, block++, x += SUPER) {
+        prefetch_next_piece(x, SUPER);
         result = qni_worse(result, tq1_0_block(x, block));
     }
     return result;
@@ -297,6 +303,7 @@ QNI_PROTO_encode(VEC_NAME(qni_encode_mxfp4))
     qni_block_mxfp4 *block = out;
     qni_encode_result result = QNI_ENCODE_OK;
     for (int64_t i = 0; i < n_rows * (row_len / N_MX); i++, block++, x += N_MX) {
+        prefetch_next_piece(x, N_MX);
         result = qni_worse(result, mxfp4_block(x, block));
     }
     return result;
@@ -388,6 +395,7 @@ QNI_PROTO_encode(VEC_NAME(qni_encode_q8_k))
     qni_block_q8_k *block = out;
     qni_encode_result result = QNI_ENCODE_OK;
     for (int64_t i = 0; i < n_rows * (row_len / SUPER); i++, block++, x += SUPER) {
+        prefetch_next_piece(x, SUPER);
         result = qni_worse(result, q8_k_block(x, block));
     }
     return result;

@@ -72,6 +72,12 @@ VEC_I2(vi_mul, _mm256_mullo_epi32)
 #undef VEC_I2
 #undef VEC_CMP
 
+/* Asks for the cache line at p, which may lie outside any buffer. */
+QNI_INLINE void vec_prefetch(uintptr_t p)
+{
+    _mm_prefetch((const char *)p, _MM_HINT_T1);
+}
+
 QNI_INLINE vf vf_set(float v)
 {
     return (vf){_mm256_set1_ps(v), _mm256_set1_ps(v)};

@@ -54,6 +54,12 @@ QNI_INLINE vf vf_sqrt(vf x)
     return _mm512_sqrt_ps(x);
 }
 
+/* Asks for the cache line at p, which may lie outside any buffer. */
+QNI_INLINE void vec_prefetch(uintptr_t p)
+{
+    _mm_prefetch((const char *)p, _MM_HINT_T1);
+}
+
 QNI_INLINE vf vf_set(float v)
 {
     return _mm512_set1_ps(v);
