@@ -122,6 +122,28 @@ def write_slow_model(path):
             file.write(block)
 
 
+def write_checkpoint(folder):
+    """A complete save of one AdamW step; the digests are XXH3-64 of the three files."""
+    name = b"layers.0.q.weight"
+    values = f32([1, 2, 3, 4])
+    header = b'{"layers.0.q.weight":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}'
+    header += b" " * (-len(header) % 8)
+    files = {
+        "model.safetensors": (struct.pack("<Q", len(header)) + header + values, "349bc65fbc2d225d"),
+        "optimizer.fucina": (b"FZA3" + struct.pack("<IH", 1, len(name)) + name + struct.pack("<QQQ", 2, 2, 12)
+                             + values + values, "ca477e2820482b8a"),
+        "trainer_state.json": (b'{\n  "format": "fucina.training_checkpoint",\n  "version": 1,\n  "step": 12,\n'
+                               b'  "seed": 34,\n  "lora_rank": 8,\n  "learning_rate": 0.001\n}\n',
+                               "f7e8a5038c67a42d"),
+    }
+    folder.mkdir()
+    for file, (data, _) in files.items():
+        (folder / file).write_bytes(data)
+    (folder / "quench_digests.json").write_text(
+        '{"format":"quench.checkpoint_digests","version":1,"files":[%s]}\n' % ",".join(
+            '{"name":"%s","bytes":%d,"xxh3_64":"%s"}' % (f, len(d), h) for f, (d, h) in files.items()))
+
+
 def main():
     if len(sys.argv) == 3 and sys.argv[1] == "--slow":
         write_slow_model(sys.argv[2])
@@ -191,6 +213,7 @@ def main():
     for name, data in files.items():
         (folder / name).write_bytes(data)
     (folder / "directory.gguf").mkdir()
+    write_checkpoint(folder / "checkpoint")
 
 
 if __name__ == "__main__":

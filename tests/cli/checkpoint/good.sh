@@ -1,0 +1,1 @@
+cp -r "$FIXTURES/checkpoint" . && quench checkpoint inspect checkpoint && quench checkpoint verify checkpoint
