@@ -51,12 +51,15 @@ typedef struct block_head {
 
 typedef void (*dot_begin_fn)(const void *block, block_head *head);
 typedef codes_32 (*dot_load_fn)(const void *block, const block_head *head, int j);
+typedef __m256i (*dot_bytes_fn)(const void *block, const block_head *head, int j);
 
 /* A format: all members are constants where the engine is inlined. */
 typedef struct dot_format {
     dot_begin_fn begin;
-    dot_load_fn load; /* elements 32 j .. 32 j + 31 of the block */
-    int n_elems;      /* of a block */
+    dot_bytes_fn bytes; /* codes of elements 32 j .. 32 j + 31 of the block, -127..127; or NULL: */
+    dot_load_fn load;   /* the same widened, factors included */
+    bool has_factors;   /* the codes of 16 elements are to be multiplied by head.factor */
+    int n_elems;        /* of a block */
     int n_bytes;
     int step;
     dot_offset offset;
@@ -120,6 +123,16 @@ QNI_INLINE codes_32 scale_codes(codes_32 c, int16_t first, int16_t second)
  * --------------------------------------------------------------------------------------
  */
 
+QNI_INLINE codes_32 load_codes(const dot_format *f, const uint8_t *block, const block_head *head,
+                               int j)
+{
+    if (!f->bytes) {
+        return f->load(block, head, j);
+    }
+    const codes_32 c = widen_codes(f->bytes(block, head, j));
+    return f->has_factors ? scale_codes(c, head->factor[2 * j], head->factor[2 * j + 1]) : c;
+}
+
 QNI_INLINE void read_row(const dot_format *f, const uint8_t *w, int n, row_chunk *out)
 {
     const int n_steps = f->n_elems / f->step;
@@ -136,7 +149,7 @@ QNI_INLINE void read_row(const dot_format *f, const uint8_t *w, int n, row_chunk
             store_i16(out->minima, load_i16(head.minima));
         }
         for (int j = 0; j < f->n_elems / 32; j++) {
-            const codes_32 c = f->load(w, &head, j);
+            const codes_32 c = load_codes(f, w, &head, j);
             store_i16(out->code + b * f->n_elems + 32 * j, c.lo);
             store_i16(out->code + b * f->n_elems + 32 * j + 16, c.hi);
         }
@@ -270,27 +283,134 @@ QNI_INLINE float add_chunk(const dot_format *f, const row_chunk *w, const col_ch
     return n > 128 ? add_in_order(terms_16(w, a, 1), (n - 128) / 16, y) : y;
 }
 
+/* Rows that share widened columns: few enough to stay streams of memory. */
+enum { FEW_ROWS = 8 };
+
+QNI_INLINE void dot_few_rows(const dot_format *f, const qni_dot_tile *tile, int64_t row, int n_rows,
+                             row_chunk *w, col_chunk *a)
+{
+    for (int64_t at = 0; at < tile->n_elems; at += CHUNK) {
+        const int n = (int)qni_min_i64(CHUNK, tile->n_elems - at);
+        const uint8_t *from = tile->w + row * tile->w_stride + at / f->n_elems * f->n_bytes;
+        for (int64_t c = 0; c < tile->n_cols; c++) {
+            read_col(f, tile->a + c * tile->a_stride + at / f->act_elems * f->act_bytes, n, &a[c]);
+        }
+        for (int r = 0; r < n_rows; r++) {
+            read_row(f, from + r * tile->w_stride, n, w);
+            for (int64_t c = 0; c < tile->n_cols; c++) {
+                float *y = tile->y + c * tile->y_stride + row + r;
+                *y = add_chunk(f, w, &a[c], n, at == 0 ? 0.0f : *y);
+            }
+        }
+    }
+}
+
 QNI_INLINE void dot_few(const dot_format *f, const qni_dot_tile *tile)
 {
     col_chunk a[FEW_COLS];
     row_chunk w;
     memset(a, 0, sizeof a); /* elements past a short last chunk */
     memset(&w, 0, sizeof w);
-    for (int64_t c = 0; c < tile->n_cols; c++) {
-        memset(tile->y + c * tile->y_stride, 0, (size_t)tile->n_rows * sizeof(float));
+    for (int64_t row = 0; row < tile->n_rows; row += FEW_ROWS) {
+        dot_few_rows(f, tile, row, (int)qni_min_i64(FEW_ROWS, tile->n_rows - row), &w, a);
     }
-    for (int64_t at = 0; at < tile->n_elems; at += CHUNK) {
-        const int n = (int)qni_min_i64(CHUNK, tile->n_elems - at);
-        const uint8_t *from = tile->w + at / f->n_elems * f->n_bytes;
-        for (int64_t c = 0; c < tile->n_cols; c++) {
-            read_col(f, tile->a + c * tile->a_stride + at / f->act_elems * f->act_bytes, n, &a[c]);
-        }
-        for (int64_t r = 0; r < tile->n_rows; r++) {
-            read_row(f, from + r * tile->w_stride, n, &w);
-            for (int64_t c = 0; c < tile->n_cols; c++) {
-                float *y = tile->y + c * tile->y_stride + r;
-                *y = add_chunk(f, &w, &a[c], n, *y);
+}
+
+/* --- few columns, codes in bytes: nothing is widened or stored
+ * ------------------------------------
+ */
+
+/* Products of 32 codes with 32 levels: pairs fit 16 bits (2 * 127 * 127), as the product of a
+ * magnitude with the level that has taken the sign. Factors come with the sum of pairs. */
+QNI_INLINE __m256i multiply_bytes(const dot_format *f, const uint8_t *w, const block_head *head,
+                                  int j, const uint8_t *levels)
+{
+    const __m256i codes = f->bytes(w, head, j);
+    const __m256i pairs =
+        _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(load_32(levels), codes));
+    if (!f->has_factors) {
+        return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    }
+    const __m128i first = _mm_set1_epi16(head->factor[2 * j]);
+    const __m128i second = _mm_set1_epi16(head->factor[2 * j + 1]);
+    return _mm256_madd_epi16(pairs,
+                             _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1));
+}
+
+QNI_INLINE float add_super_bytes(const dot_format *f, const uint8_t *w, const uint8_t *a, float y)
+{
+    const qni_block_q8_k *levels = (const qni_block_q8_k *)a;
+    const float da = qni_load_f32le(levels->d);
+    block_head head;
+    f->begin(w, &head);
+    __m256i sum0 = _mm256_setzero_si256();
+    __m256i sum1 = _mm256_setzero_si256();
+    for (int j = 0; j < 8; j += 2) {
+        const uint8_t *q = a + f->act_codes_at + 32 * j;
+        sum0 = _mm256_add_epi32(sum0, multiply_bytes(f, w, &head, j, q));
+        sum1 = _mm256_add_epi32(sum1, multiply_bytes(f, w, &head, j + 1, q + 32));
+    }
+    float term = head.scale[0] * da * (float)sum_lanes(_mm256_add_epi32(sum0, sum1));
+    if (f->offset == DOT_MINIMA) {
+        const __m256i low = _mm256_madd_epi16(load_i16(head.minima), load_32(levels->bsums));
+        term = term - head.offset * da * (float)sum_lanes(low);
+    }
+    return y + term;
+}
+
+/* n <= 8 blocks of activations, in steps of 32. */
+QNI_INLINE float add_steps_bytes(const dot_format *f, const uint8_t *w, const uint8_t *a, int n,
+                                 float y)
+{
+    const int n_steps = f->n_elems / 32;
+    __m256i v[8];
+    QNI_ALIGNED(32) float scale[8];
+    QNI_ALIGNED(32) float da[8];
+    QNI_ALIGNED(32) float offset[8];
+    QNI_ALIGNED(32) float stored[8];
+    for (int s = 0; s < n; s += n_steps, w += f->n_bytes) {
+        block_head head;
+        f->begin(w, &head);
+        for (int j = 0; j < n_steps; j++, a += f->act_bytes) {
+            v[s + j] = multiply_bytes(f, w, &head, j, a + f->act_codes_at);
+            scale[s + j] = head.scale[j];
+            da[s + j] = scale_of(a);
+            if (f->offset == DOT_SUMS) {
+                offset[s + j] = head.offset;
+                stored[s + j] = scale_of(a + 2);
             }
+        }
+    }
+    for (int s = n; s < 8; s++) {
+        v[s] = _mm256_setzero_si256();
+        scale[s] = da[s] = offset[s] = stored[s] = 0.0f;
+    }
+    __m256 term = _mm256_mul_ps(_mm256_mul_ps(_mm256_load_ps(scale), _mm256_load_ps(da)),
+                                _mm256_cvtepi32_ps(sum_lanes_x8(v)));
+    if (f->offset == DOT_SUMS) {
+        term = _mm256_add_ps(term, _mm256_mul_ps(_mm256_load_ps(offset), _mm256_load_ps(stored)));
+    }
+    return add_in_order(term, n, y);
+}
+
+QNI_INLINE float dot_row_bytes(const dot_format *f, const uint8_t *w, const uint8_t *a, int64_t n)
+{
+    float y = 0.0f;
+    for (; n >= CHUNK; n -= CHUNK) {
+        y = f->step == CHUNK ? add_super_bytes(f, w, a, y) : add_steps_bytes(f, w, a, 8, y);
+        w += CHUNK / f->n_elems * f->n_bytes;
+        a += CHUNK / f->act_elems * f->act_bytes;
+    }
+    return f->step != CHUNK && n > 0 ? add_steps_bytes(f, w, a, (int)n / 32, y) : y;
+}
+
+QNI_INLINE void dot_few_bytes(const dot_format *f, const qni_dot_tile *tile)
+{
+    for (int64_t r = 0; r < tile->n_rows; r++) {
+        const uint8_t *w = tile->w + r * tile->w_stride;
+        for (int64_t c = 0; c < tile->n_cols; c++) {
+            tile->y[c * tile->y_stride + r] =
+                dot_row_bytes(f, w, tile->a + c * tile->a_stride, tile->n_elems);
         }
     }
 }
@@ -464,7 +584,9 @@ QNI_INLINE void dot_many(const dot_format *f, const qni_dot_tile *tile)
 
 QNI_INLINE void dot_avx2(const dot_format *f, const qni_dot_tile *tile)
 {
-    if (tile->n_cols <= FEW_COLS) {
+    if (tile->n_cols <= FEW_COLS && f->bytes && f->step != 16) {
+        dot_few_bytes(f, tile);
+    } else if (tile->n_cols <= FEW_COLS) {
         dot_few(f, tile);
     } else {
         dot_many(f, tile);
@@ -472,19 +594,21 @@ QNI_INLINE void dot_avx2(const dot_format *f, const qni_dot_tile *tile)
 }
 
 /* ACT is q8_0, q8_1 or q8_k. */
-#define DOT_AVX2(name, n_elems, step, offset, ACT)                     \
-    QNI_PROTO_dot(qni_dot_##name##_avx2)                               \
-    {                                                                  \
-        const dot_format f = {begin_##name,                            \
-                              load_##name,                             \
-                              n_elems,                                 \
-                              sizeof(qni_block_##name),                \
-                              step,                                    \
-                              DOT_##offset,                            \
-                              (int)(sizeof((qni_block_##ACT *)0)->qs), \
-                              sizeof(qni_block_##ACT),                 \
-                              (int)offsetof(qni_block_##ACT, qs)};     \
-        dot_avx2(&f, tile);                                            \
+#define DOT_AVX2(name, bytes_fn, load_fn, has_factors, n_elems, step, offset, ACT) \
+    QNI_PROTO_dot(qni_dot_##name##_avx2)                                           \
+    {                                                                              \
+        const dot_format f = {begin_##name,                                        \
+                              bytes_fn,                                            \
+                              load_fn,                                             \
+                              has_factors,                                         \
+                              n_elems,                                             \
+                              sizeof(qni_block_##name),                            \
+                              step,                                                \
+                              DOT_##offset,                                        \
+                              (int)(sizeof((qni_block_##ACT *)0)->qs),             \
+                              sizeof(qni_block_##ACT),                             \
+                              (int)offsetof(qni_block_##ACT, qs)};                 \
+        dot_avx2(&f, tile);                                                        \
     }
 
 #endif

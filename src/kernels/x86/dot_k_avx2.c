@@ -21,13 +21,13 @@ QNI_INLINE void begin_q2_k(const void *p, block_head *head)
     store_i16(head->minima, _mm256_cvtepu8_epi16(_mm_and_si128(_mm_srli_epi16(scales, 4), nibble)));
 }
 
-QNI_INLINE codes_32 load_q2_k(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_q2_k(const void *p, const block_head *head, int j)
 {
     const qni_block_q2_k *block = p;
-    return scale_codes(widen_codes(plane_of(block->qs, j)), head->factor[2 * j],
-                       head->factor[2 * j + 1]);
+    (void)head;
+    return plane_of(block->qs, j);
 }
-DOT_AVX2(q2_k, CHUNK, CHUNK, MINIMA, q8_k)
+DOT_AVX2(q2_k, bytes_q2_k, NULL, true, CHUNK, CHUNK, MINIMA, q8_k)
 
 QNI_INLINE void begin_q3_k(const void *p, block_head *head)
 {
@@ -36,17 +36,18 @@ QNI_INLINE void begin_q3_k(const void *p, block_head *head)
     store_i16(head->factor, _mm256_cvtepi8_epi16(q3_k_scales(block->scales)));
 }
 
-QNI_INLINE codes_32 load_q3_k(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_q3_k(const void *p, const block_head *head, int j)
 {
     const qni_block_q3_k *block = p;
+    (void)head;
     const __m256i bit = _mm256_set1_epi8((char)(1 << j));
     const __m256i is_low =
         _mm256_cmpeq_epi8(_mm256_and_si256(load_32(block->hmask), bit), _mm256_setzero_si256());
     const __m256i four = _mm256_and_si256(is_low, _mm256_set1_epi8(4));
     const __m256i q = _mm256_sub_epi8(plane_of(block->qs, j), four);
-    return scale_codes(widen_codes(q), head->factor[2 * j], head->factor[2 * j + 1]);
+    return q;
 }
-DOT_AVX2(q3_k, CHUNK, CHUNK, PLAIN, q8_k)
+DOT_AVX2(q3_k, bytes_q3_k, NULL, true, CHUNK, CHUNK, PLAIN, q8_k)
 
 /* Eight bytes, each twice, as 16-bit integers. */
 QNI_INLINE __m256i twice_x8(uint64_t bytes)
@@ -77,13 +78,13 @@ QNI_INLINE void begin_q4_k(const void *p, block_head *head)
     begin_45(block->d, block->dmin, block->scales, head);
 }
 
-QNI_INLINE codes_32 load_q4_k(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_q4_k(const void *p, const block_head *head, int j)
 {
     const qni_block_q4_k *block = p;
-    const int16_t factor = head->factor[2 * j];
-    return scale_codes(widen_codes(nibbles_of(block->qs, j)), factor, factor);
+    (void)head;
+    return nibbles_of(block->qs, j);
 }
-DOT_AVX2(q4_k, CHUNK, CHUNK, MINIMA, q8_k)
+DOT_AVX2(q4_k, bytes_q4_k, NULL, true, CHUNK, CHUNK, MINIMA, q8_k)
 
 QNI_INLINE void begin_q5_k(const void *p, block_head *head)
 {
@@ -91,17 +92,16 @@ QNI_INLINE void begin_q5_k(const void *p, block_head *head)
     begin_45(block->d, block->dmin, block->scales, head);
 }
 
-QNI_INLINE codes_32 load_q5_k(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_q5_k(const void *p, const block_head *head, int j)
 {
     const qni_block_q5_k *block = p;
+    (void)head;
     const __m256i bit = _mm256_set1_epi8((char)(1 << j));
     const __m256i is_set = _mm256_cmpeq_epi8(_mm256_and_si256(load_32(block->qh), bit), bit);
     const __m256i high = _mm256_and_si256(is_set, _mm256_set1_epi8(16));
-    const int16_t factor = head->factor[2 * j];
-    return scale_codes(widen_codes(_mm256_or_si256(nibbles_of(block->qs, j), high)), factor,
-                       factor);
+    return _mm256_or_si256(nibbles_of(block->qs, j), high);
 }
-DOT_AVX2(q5_k, CHUNK, CHUNK, MINIMA, q8_k)
+DOT_AVX2(q5_k, bytes_q5_k, NULL, true, CHUNK, CHUNK, MINIMA, q8_k)
 
 QNI_INLINE void begin_q6_k(const void *p, block_head *head)
 {
@@ -111,9 +111,10 @@ QNI_INLINE void begin_q6_k(const void *p, block_head *head)
 }
 
 /* Group g of a half: low nibbles of two stretches of 32 bytes, then their high nibbles. */
-QNI_INLINE codes_32 load_q6_k(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_q6_k(const void *p, const block_head *head, int j)
 {
     const qni_block_q6_k *block = p;
+    (void)head;
     const int half = j / 4;
     const int g = j % 4;
     const __m256i low = load_32(block->ql + 64 * half + 32 * (g % 2));
@@ -122,9 +123,9 @@ QNI_INLINE codes_32 load_q6_k(const void *p, const block_head *head, int j)
         _mm256_and_si256(g / 2 ? _mm256_srli_epi16(low, 4) : low, _mm256_set1_epi8(15));
     const __m256i two = _mm256_slli_epi16(_mm256_and_si256(high, _mm256_set1_epi8(3)), 4);
     const __m256i q = _mm256_sub_epi8(_mm256_or_si256(nibble, two), _mm256_set1_epi8(32));
-    return scale_codes(widen_codes(q), head->factor[2 * j], head->factor[2 * j + 1]);
+    return q;
 }
-DOT_AVX2(q6_k, CHUNK, CHUNK, PLAIN, q8_k)
+DOT_AVX2(q6_k, bytes_q6_k, NULL, true, CHUNK, CHUNK, PLAIN, q8_k)
 
 QNI_INLINE void begin_iq4_xs(const void *p, block_head *head)
 {
@@ -134,17 +135,17 @@ QNI_INLINE void begin_iq4_xs(const void *p, block_head *head)
     head->scale[0] = scale_of(block->d);
     for (int j = 0; j < 8; j++) {
         head->factor[2 * j] = (int16_t)factor[j];
+        head->factor[2 * j + 1] = (int16_t)factor[j];
     }
 }
 
-QNI_INLINE codes_32 load_iq4_xs(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_iq4_xs(const void *p, const block_head *head, int j)
 {
     const qni_block_iq4_xs *block = p;
-    const int16_t factor = head->factor[2 * j];
-    return scale_codes(widen_codes(look_up(iq4_levels(), split_nibbles(block->qs + 16 * j))),
-                       factor, factor);
+    (void)head;
+    return look_up(iq4_levels(), split_nibbles(block->qs + 16 * j));
 }
-DOT_AVX2(iq4_xs, CHUNK, CHUNK, PLAIN, q8_k)
+DOT_AVX2(iq4_xs, bytes_iq4_xs, NULL, true, CHUNK, CHUNK, PLAIN, q8_k)
 
 QNI_INLINE void begin_tq2_0(const void *p, block_head *head)
 {
@@ -152,10 +153,10 @@ QNI_INLINE void begin_tq2_0(const void *p, block_head *head)
     head->scale[0] = scale_of(block->d);
 }
 
-QNI_INLINE codes_32 load_tq2_0(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_tq2_0(const void *p, const block_head *head, int j)
 {
     const qni_block_tq2_0 *block = p;
     (void)head;
-    return widen_codes(_mm256_sub_epi8(plane_of(block->qs, j), _mm256_set1_epi8(1)));
+    return _mm256_sub_epi8(plane_of(block->qs, j), _mm256_set1_epi8(1));
 }
-DOT_AVX2(tq2_0, CHUNK, CHUNK, PLAIN, q8_k)
+DOT_AVX2(tq2_0, bytes_tq2_0, NULL, false, CHUNK, CHUNK, PLAIN, q8_k)

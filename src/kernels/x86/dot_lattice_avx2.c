@@ -31,7 +31,7 @@ QNI_INLINE codes_32 load_decoded(const block_head *head, int j)
         (void)p;                                                                  \
         return load_decoded(head, j);                                             \
     }                                                                             \
-    DOT_AVX2(name, CHUNK, CHUNK, PLAIN, q8_k)
+    DOT_AVX2(name, NULL, load_##name, false, CHUNK, CHUNK, PLAIN, q8_k)
 
 DOT_DECODED(tq1_0, F16_ONE, 1.0f)
 DOT_DECODED(iq1_s, F16_8, 0.125f)
@@ -57,4 +57,4 @@ QNI_INLINE codes_32 load_iq1_m(const void *p, const block_head *head, int j)
     (void)p;
     return load_decoded(head, j);
 }
-DOT_AVX2(iq1_m, CHUNK, CHUNK, PLAIN, q8_k)
+DOT_AVX2(iq1_m, NULL, load_iq1_m, false, CHUNK, CHUNK, PLAIN, q8_k)

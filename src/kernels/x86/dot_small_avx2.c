@@ -23,55 +23,53 @@ BEGIN_WITH_SCALE(iq4_nl)
 BEGIN_WITH_MINIMUM(q4_1)
 BEGIN_WITH_MINIMUM(q5_1)
 
-QNI_INLINE codes_32 load_q4_0(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_q4_0(const void *p, const block_head *head, int j)
 {
     const qni_block_q4_0 *block = p;
     (void)head, (void)j;
-    return widen_codes(_mm256_sub_epi8(split_nibbles(block->qs), _mm256_set1_epi8(8)));
+    return _mm256_sub_epi8(split_nibbles(block->qs), _mm256_set1_epi8(8));
 }
-DOT_AVX2(q4_0, 32, 32, PLAIN, q8_0)
+DOT_AVX2(q4_0, bytes_q4_0, NULL, false, 32, 32, PLAIN, q8_0)
 
-QNI_INLINE codes_32 load_q4_1(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_q4_1(const void *p, const block_head *head, int j)
 {
     const qni_block_q4_1 *block = p;
     (void)head, (void)j;
-    return widen_codes(split_nibbles(block->qs));
+    return split_nibbles(block->qs);
 }
-DOT_AVX2(q4_1, 32, 32, SUMS, q8_1)
+DOT_AVX2(q4_1, bytes_q4_1, NULL, false, 32, 32, SUMS, q8_1)
 
-QNI_INLINE codes_32 load_q5_0(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_q5_0(const void *p, const block_head *head, int j)
 {
     const qni_block_q5_0 *block = p;
     (void)head, (void)j;
-    return widen_codes(
-        _mm256_sub_epi8(join_fifth_bits(block->qs, block->qh), _mm256_set1_epi8(16)));
+    return _mm256_sub_epi8(join_fifth_bits(block->qs, block->qh), _mm256_set1_epi8(16));
 }
-DOT_AVX2(q5_0, 32, 32, PLAIN, q8_0)
+DOT_AVX2(q5_0, bytes_q5_0, NULL, false, 32, 32, PLAIN, q8_0)
 
-QNI_INLINE codes_32 load_q5_1(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_q5_1(const void *p, const block_head *head, int j)
 {
     const qni_block_q5_1 *block = p;
     (void)head, (void)j;
-    return widen_codes(join_fifth_bits(block->qs, block->qh));
+    return join_fifth_bits(block->qs, block->qh);
 }
-DOT_AVX2(q5_1, 32, 32, SUMS, q8_1)
+DOT_AVX2(q5_1, bytes_q5_1, NULL, false, 32, 32, SUMS, q8_1)
 
-QNI_INLINE codes_32 load_q8_0(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_q8_0(const void *p, const block_head *head, int j)
 {
     const qni_block_q8_0 *block = p;
     (void)head, (void)j;
-    return (codes_32){_mm256_cvtepi8_epi16(load_16(block->qs)),
-                      _mm256_cvtepi8_epi16(load_16(block->qs + 16))};
+    return load_32(block->qs);
 }
-DOT_AVX2(q8_0, 32, 32, PLAIN, q8_0)
+DOT_AVX2(q8_0, bytes_q8_0, NULL, false, 32, 32, PLAIN, q8_0)
 
-QNI_INLINE codes_32 load_iq4_nl(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_iq4_nl(const void *p, const block_head *head, int j)
 {
     const qni_block_iq4_nl *block = p;
     (void)head, (void)j;
-    return widen_codes(look_up(iq4_levels(), split_nibbles(block->qs)));
+    return look_up(iq4_levels(), split_nibbles(block->qs));
 }
-DOT_AVX2(iq4_nl, 32, 32, PLAIN, q8_0)
+DOT_AVX2(iq4_nl, bytes_iq4_nl, NULL, false, 32, 32, PLAIN, q8_0)
 
 QNI_INLINE void begin_mxfp4(const void *p, block_head *head)
 {
@@ -79,13 +77,13 @@ QNI_INLINE void begin_mxfp4(const void *p, block_head *head)
     head->scale[0] = half_e8m0(block->e);
 }
 
-QNI_INLINE codes_32 load_mxfp4(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_mxfp4(const void *p, const block_head *head, int j)
 {
     const qni_block_mxfp4 *block = p;
     (void)head, (void)j;
-    return widen_codes(look_up(fp4_levels(), split_nibbles(block->qs)));
+    return look_up(fp4_levels(), split_nibbles(block->qs));
 }
-DOT_AVX2(mxfp4, 32, 32, PLAIN, q8_0)
+DOT_AVX2(mxfp4, bytes_mxfp4, NULL, false, 32, 32, PLAIN, q8_0)
 
 QNI_INLINE void begin_nvfp4(const void *p, block_head *head)
 {
@@ -93,15 +91,15 @@ QNI_INLINE void begin_nvfp4(const void *p, block_head *head)
     _mm_storeu_ps(head->scale, ue4m3_halves(block->scales));
 }
 
-QNI_INLINE codes_32 load_nvfp4(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_nvfp4(const void *p, const block_head *head, int j)
 {
     const qni_block_nvfp4 *block = p;
     (void)head;
     const __m256i q = look_up(fp4_levels(), split_nibbles(block->qs + 16 * j));
     /* low nibbles of two groups, high nibbles of two groups -> group, group */
-    return widen_codes(_mm256_permute4x64_epi64(q, 0xd8));
+    return _mm256_permute4x64_epi64(q, 0xd8);
 }
-DOT_AVX2(nvfp4, 64, 16, PLAIN, q8_0)
+DOT_AVX2(nvfp4, bytes_nvfp4, NULL, false, 64, 16, PLAIN, q8_0)
 
 /* One scale for several activation blocks. */
 QNI_INLINE void begin_q1_0(const void *p, block_head *head)
@@ -110,15 +108,14 @@ QNI_INLINE void begin_q1_0(const void *p, block_head *head)
     _mm_storeu_ps(head->scale, _mm_set1_ps(scale_of(block->d)));
 }
 
-QNI_INLINE codes_32 load_q1_0(const void *p, const block_head *head, int j)
+QNI_INLINE __m256i bytes_q1_0(const void *p, const block_head *head, int j)
 {
     const qni_block_q1_0 *block = p;
     (void)head;
     const __m256i is_one = spread_bits(qni_load_u32le(block->bits + 4 * j));
-    return widen_codes(
-        _mm256_sub_epi8(_mm256_and_si256(is_one, _mm256_set1_epi8(2)), _mm256_set1_epi8(1)));
+    return _mm256_sub_epi8(_mm256_and_si256(is_one, _mm256_set1_epi8(2)), _mm256_set1_epi8(1));
 }
-DOT_AVX2(q1_0, 128, 32, PLAIN, q8_0)
+DOT_AVX2(q1_0, bytes_q1_0, NULL, false, 128, 32, PLAIN, q8_0)
 
 QNI_INLINE void begin_q2_0(const void *p, block_head *head)
 {
@@ -142,4 +139,4 @@ QNI_INLINE codes_32 load_q2_0(const void *p, const block_head *head, int j)
     (void)head;
     return (codes_32){two_bits_x16(block->qs + 8 * j), two_bits_x16(block->qs + 8 * j + 4)};
 }
-DOT_AVX2(q2_0, 64, 32, PLAIN, q8_0)
+DOT_AVX2(q2_0, NULL, load_q2_0, false, 64, 32, PLAIN, q8_0)
