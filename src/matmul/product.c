@@ -7,7 +7,7 @@
 #define CHUNK_COLS 1024
 /* So many columns (rows of x) meet a tile of weight rows at once: their activations stay in the
  * second-level cache while the tile runs over them. */
-#define TILE_COLS 64
+#define TILE_COLS 128
 /* Weight rows are handed out in multiples of this. */
 #define ROW_STEP 16
 /* Pieces a thread, so that a slow one does not hold up the others. */

@@ -28,7 +28,7 @@ enum {
     GROUP_ROWS = 64, /* rows that share widened columns */
     MICRO_COLS = 4,  /* columns of a micro-tile */
     FEW_COLS = 3,    /* up to here a transposition does not pay */
-    MAX_COLS = 64,   /* columns widened at once */
+    MAX_COLS = 128,  /* columns widened at once: 80 KiB, for the second-level cache */
     MAX_STEPS = 16   /* of a chunk: a step is at least 16 elements */
 };
 
@@ -462,8 +462,7 @@ QNI_INLINE void read_tile(const dot_format *f, const uint8_t *w, int64_t w_strid
                 out->offset[b][r] = rows[i].offset[b];
             }
             for (int j = 0; f->offset == DOT_MINIMA && j < 8; j++) {
-                out->minima[j][r][0] = rows[i].minima[2 * j];
-                out->minima[j][r][1] = rows[i].minima[2 * j + 1];
+                memcpy(out->minima[j][r], &rows[i].minima[2 * j], sizeof out->minima[j][r]);
             }
             if (f->offset == DOT_MINIMA) {
                 out->offset[0][r] = rows[i].offset[0];
