@@ -98,7 +98,7 @@ static qn_status parse_size(parse_state *p, const char *what, int64_t *out_value
     const char *at = p->json.pos;
     QN_TRY(qni_json_u64(&p->json, &value, err));
     QN_CHECK(value <= INT64_MAX, err, QN_ERR_VALIDATION_OVERFLOW, offset_of(p, at),
-             "%s %" PRIu64 " does not fit in 63 bits", what, value);
+             "JSON: %s %" PRIu64 " does not fit in 63 bits", what, value);
     *out_value = (int64_t)value;
     return QN_OK;
 }
@@ -249,6 +249,19 @@ static qn_status parse_fields(parse_state *p, st_entry *entry, int *out_fields,
     }
 }
 
+/* What the JSON reader says knows the byte; this adds the tensor. */
+static qn_status name_holder(const st_entry *entry, qn_status status, qn_error *err)
+{
+    char said[sizeof err->message];
+    qni_name_text name;
+    if (err && strncmp(err->message, "JSON: ", 6) == 0) {
+        memcpy(said, err->message + 6, sizeof said - 6);
+        (void)snprintf(err->message, sizeof err->message, "tensor \"%s\": %.500s",
+                       entry_name(entry, &name), said);
+    }
+    return status;
+}
+
 static qn_status parse_entry(parse_state *p, const qni_json_text *key, qn_error *err)
 {
     st_file *file = p->file;
@@ -262,7 +275,10 @@ static qn_status parse_entry(parse_state *p, const qni_json_text *key, qn_error 
     *entry = (st_entry){.name = key->bytes, .n_name = (uint32_t)key->n_bytes};
     int fields = 0;
     int64_t n_elems = 0;
-    QN_TRY(parse_fields(p, entry, &fields, &n_elems, err));
+    const qn_status st = parse_fields(p, entry, &fields, &n_elems, err);
+    if (QNI_UNLIKELY(st != QN_OK)) {
+        return name_holder(entry, st, err);
+    }
     qni_name_text name;
     QN_CHECK(fields == HAS_ALL, err, QN_ERR_INVALID_HEADER_DESERIALIZATION, key->offset,
              "tensor \"%s\" has no %s", entry_name(entry, &name), missing_field(fields));
