@@ -223,7 +223,7 @@ static bool interfere(void *ctx, int64_t done, int64_t total)
 static qn_status run_watched(const qn_plan *plan, const char *out, watcher *w, qn_error *err)
 {
     qn_run_options options = QN_RUN_OPTIONS_INIT;
-    options.n_threads = 2;
+    options.n_threads = 1; /* so that progress is told after every chunk */
     options.memory_bytes = 128 << 10;
     options.progress = interfere;
     options.progress_ctx = w;
