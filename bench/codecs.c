@@ -11,7 +11,7 @@ enum { MAXP = 4, MAXR = 101, K = 4096 };
 static const bench_provider *P[MAXP];
 static int np;
 static int64_t max_rows = 1024; /* of 4096 floats, encode: -r 16 stays in the second-level cache */
-static double budget = 1.5; /* seconds per measurement and provider */
+static double budget = 1.5;     /* seconds per measurement and provider */
 
 static float *src, *imat;
 static char *enc;
@@ -235,8 +235,9 @@ int main(int argc, char **argv)
             P[np++] = load_provider(argv[i]);
     }
     if (!np) {
-        fprintf(stderr, "usage: codecs encode|decode|act|dot [-t types] [-c cpu] [-b s] [-r rows] [-i "
-                        "imatrix only|-p plain only] PROVIDER.so=ARG...\n");
+        fprintf(stderr,
+                "usage: codecs encode|decode|act|dot [-t types] [-c cpu] [-b s] [-r rows] [-i "
+                "imatrix only|-p plain only] PROVIDER.so=ARG...\n");
         return 2;
     }
     pin_cpu(cpu);

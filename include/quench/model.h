@@ -276,7 +276,7 @@ QN_API void qn_plan_free(qn_plan *plan);
 /* --- plans ------------------------------------------------------------------------------------ */
 
 typedef enum qn_recipe_kind {
-    QN_RECIPE_COPY = 0,   /* the bytes of the input, validated */
+    QN_RECIPE_COPY = 0,    /* the bytes of the input, validated */
     QN_RECIPE_CONVERT = 1, /* decode, encode */
     QN_RECIPE_PLANES = 2   /* decode, fit ternary planes: several output tensors */
 } qn_recipe_kind;

@@ -53,7 +53,7 @@ typedef struct cli_option {
     int64_t min, max;    /* CLI_INT */
     const char *choices; /* CLI_CHOICE */
     cli_kind kind;
-    char letter; /* short name, or 0 */
+    char letter;         /* short name, or 0 */
     const char *without; /* the value of --name alone; the argument is then --name=ARG only */
 } cli_option;
 

@@ -1,0 +1,37 @@
+#!/bin/bash
+# bench.sh [PART...] — quench and its peer side by side, as ratios within one run: encode, weighted,
+# decode, matmul, open (all of them without an argument). bench/README.md has the programs' own options,
+# docs/benchmarks.md the figures and what they mean. BUDGET: seconds a row (0.2).
+set -euo pipefail
+case "${1:-}" in --help) sed -n '2,4s/^# //p' "$0"; exit 0 ;; esac
+cd "$(dirname "$0")/.."
+programs=build/bench
+peer=.deps/peer/bins/linux-x64
+[ -f "$peer/libggml-base.so" ] || { echo "bench: the peer is not there; run scripts/setup.sh test" >&2; exit 1; }
+
+# The fastest of ggml's builds that this processor runs, named once: the peer at its best.
+variant=x64
+if grep -qw avx2 /proc/cpuinfo; then variant=haswell; fi
+if grep -qw avx512_vnni /proc/cpuinfo; then variant=zen4; fi
+ggml=$programs/provider_ggml.so=$peer,$variant
+quench=$programs/provider_quench.so
+budget=${BUDGET:-0.2}
+model=.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
+
+part() {
+    printf '\n== %s (ggml: %s)\n' "$1" "$variant"
+    case $1 in
+    encode) "$programs/codecs" encode -p -b "$budget" -r 32 "$ggml" "$quench" ;;
+    weighted) "$programs/codecs" encode -i -b "$budget" -r 32 "$ggml" "$quench" ;;
+    decode) "$programs/codecs" decode -b "$budget" "$ggml" "$quench" ;;
+    matmul) "$programs/matmul" -j 1 -n 4096 -m 1,8,32,128 "$ggml" "$quench" ;;
+    open)
+        python3 bench/make_big_headers.py build/bench/files
+        "$programs/open_gguf" -s 1 "$model" build/bench/files/*.gguf -- "$ggml" "$quench"
+        ;;
+    *) echo "bench: no part $1; there are encode, weighted, decode, matmul, open" >&2; exit 2 ;;
+    esac
+}
+
+if [ $# -eq 0 ]; then set -- encode weighted decode matmul open; fi
+for name in "$@"; do part "$name"; done
