@@ -1,5 +1,5 @@
 #!/bin/bash
-# bench.sh [PART...] — quench and its peer side by side, as ratios within one run: encode, weighted,
+# bench.sh [PART...] — quench and its peer side by side, as ratios within one run: encode, weighted, fit,
 # decode, matmul, open (all of them without an argument). bench/README.md has the programs' own options,
 # docs/benchmarks.md the figures and what they mean. BUDGET: seconds a row (0.2).
 set -euo pipefail
@@ -25,13 +25,14 @@ part() {
     weighted) "$programs/codecs" encode -i -b "$budget" -r 32 "$ggml" "$quench" ;;
     decode) "$programs/codecs" decode -b "$budget" "$ggml" "$quench" ;;
     matmul) "$programs/matmul" -j 1 -n 4096 -m 1,8,32,128 "$ggml" "$quench" ;;
+    fit) "$programs/fit" ;;
     open)
         python3 bench/make_big_headers.py build/bench/files
         "$programs/open_gguf" -s 1 "$model" build/bench/files/*.gguf -- "$ggml" "$quench"
         ;;
-    *) echo "bench: no part $1; there are encode, weighted, decode, matmul, open" >&2; exit 2 ;;
+    *) echo "bench: no part $1; there are encode, weighted, decode, matmul, fit, open" >&2; exit 2 ;;
     esac
 }
 
-if [ $# -eq 0 ]; then set -- encode weighted decode matmul open; fi
+if [ $# -eq 0 ]; then set -- encode weighted decode matmul fit open; fi
 for name in "$@"; do part "$name"; done
