@@ -302,7 +302,8 @@ const bench_provider *bench_provider_get(const char *arg)
         fprintf(stderr, "missing %s\n", sym);
     S(b, get_type_traits, "ggml_get_type_traits")
     S(c, get_type_traits_cpu, "ggml_get_type_traits_cpu")
-    S(b, row_size, "ggml_row_size") S(b, requires_imatrix, "ggml_quantize_requires_imatrix")
+    S(b, row_size, "ggml_row_size")
+    S(b, requires_imatrix, "ggml_quantize_requires_imatrix")
         S(b, quantize_chunk, "ggml_quantize_chunk") S(b, quantize_init, "ggml_quantize_init") S(
             c, cpu_init, "ggml_cpu_init") S(b, init, "ggml_init") S(b, free, "ggml_free")
             S(b, new_tensor_2d, "ggml_new_tensor_2d") S(b, mul_mat, "ggml_mul_mat") S(
