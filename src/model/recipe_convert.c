@@ -29,15 +29,43 @@ static qn_status advise(qn_status st, qn_error *err)
     return st;
 }
 
-qn_status qni_decode_rows(const qni_chunk *chunk, qn_error *err)
+/* Are the source's values themselves what the encoder will check? Then they need no check before.
+ */
+static bool is_checked_by_encoder(qn_dtype dtype)
+{
+    return dtype == QN_DTYPE_F32 || dtype == QN_DTYPE_F16 || dtype == QN_DTYPE_BF16;
+}
+
+/* Part of a chunk: rows that are decoded and encoded together. */
+typedef struct row_span {
+    int64_t first; /* within the chunk */
+    int64_t n_rows;
+} row_span;
+
+static qn_status validate_span(const qni_chunk *chunk, row_span span, qn_error *err)
 {
     const qn_tensor_info *source = chunk->item->inputs[0].tensor;
-    QN_TRY(advise(qn_validate_rows(source->dtype, chunk->in, chunk->n_in_bytes, source->ne[0],
-                                   chunk->first_unit, err),
-                  err));
-    return qn_decode_isa(source->dtype, chunk->isa, chunk->in,
-                         chunk->n_in_bytes / qn_dtype_block_bytes(source->dtype), chunk->scratch,
-                         err);
+    const int64_t n_row_bytes = chunk->geometry->unit_in_bytes;
+    return advise(qn_validate_rows(source->dtype, chunk->in + span.first * n_row_bytes,
+                                   span.n_rows * n_row_bytes, source->ne[0],
+                                   chunk->first_unit + span.first, err),
+                  err);
+}
+
+static qn_status decode_span(const qni_chunk *chunk, row_span span, qn_error *err)
+{
+    const qn_tensor_info *source = chunk->item->inputs[0].tensor;
+    const int64_t n_row_bytes = chunk->geometry->unit_in_bytes;
+    return qn_decode_isa(source->dtype, chunk->isa, chunk->in + span.first * n_row_bytes,
+                         span.n_rows * n_row_bytes / qn_dtype_block_bytes(source->dtype),
+                         chunk->scratch + span.first * source->ne[0], err);
+}
+
+qn_status qni_decode_rows(const qni_chunk *chunk, qn_error *err)
+{
+    const row_span all = {0, chunk->n_units};
+    QN_TRY(validate_span(chunk, all, err));
+    return decode_span(chunk, all, err);
 }
 
 static qn_status measure(const qn_plan *plan, const qni_item *item, qni_geometry *out_geometry,
@@ -62,32 +90,50 @@ static const float *weights_of(const qni_item *item, bool is_weighted, int64_t r
     return !is_weighted ? NULL : item->weights + row / source->ne[1] * source->ne[0];
 }
 
-static qn_status encode(const qni_chunk *chunk, qn_dtype dtype, qn_error *err)
+static qn_status encode_span(const qni_chunk *chunk, qn_dtype dtype, row_span span, qn_error *err)
 {
     const qni_item *item = chunk->item;
     const int64_t row_len = item->inputs[0].tensor->ne[0];
+    const int64_t n_row_bytes = chunk->geometry->unit_out_bytes[0];
+    const int64_t row = chunk->first_unit + span.first;
     const bool is_weighted = qni_item_encodes_with_weights(item, dtype);
     qn_encode_options options = QN_ENCODE_OPTIONS_INIT;
     options.isa = chunk->isa;
-    int64_t n_row_bytes;
-    QN_TRY(qn_dtype_row_bytes(dtype, row_len, &n_row_bytes, err));
-    for (int64_t done = 0; done < chunk->n_units;) {
-        const int64_t row = chunk->first_unit + done;
-        const int64_t n_rows =
-            rows_with_same_weights(item, is_weighted, row, chunk->n_units - done);
-        options.first_row = row;
-        QN_TRY(qn_encode_rows(dtype, chunk->scratch + done * row_len, n_rows, row_len,
-                              weights_of(item, is_weighted, row), &options,
-                              chunk->out[0] + done * n_row_bytes, n_rows * n_row_bytes, err));
-        done += n_rows;
-    }
-    return QN_OK;
+    options.first_row = row;
+    return qn_encode_rows(dtype, chunk->scratch + span.first * row_len, span.n_rows, row_len,
+                          weights_of(item, is_weighted, row), &options,
+                          chunk->out[0] + span.first * n_row_bytes, span.n_rows * n_row_bytes, err);
 }
 
+static qn_status convert_span(const qni_chunk *chunk, qn_dtype dtype, row_span span, qn_error *err)
+{
+    const bool is_checked_later = is_checked_by_encoder(chunk->item->inputs[0].tensor->dtype);
+    if (!is_checked_later) {
+        QN_TRY(validate_span(chunk, span, err));
+    }
+    QN_TRY(decode_span(chunk, span, err));
+    const qn_status st = encode_span(chunk, dtype, span, err);
+    if (st == QN_ERR_NON_FINITE_VALUE && is_checked_later) {
+        QN_TRY(validate_span(chunk, span, err)); /* says which value of the input it is */
+    }
+    return st;
+}
+
+/* Decode and encode go hand in hand, a piece that the encoder takes at once at a time, so that it
+ * finds the floats in the cache. */
 static qn_status run(const qni_chunk *chunk, qn_error *err)
 {
-    QN_TRY(qni_decode_rows(chunk, err));
-    return encode(chunk, qni_plan_target(chunk->plan, chunk->item)->dtype, err);
+    const qni_item *item = chunk->item;
+    const qn_dtype dtype = qni_plan_target(chunk->plan, item)->dtype;
+    const bool is_weighted = qni_item_encodes_with_weights(item, dtype);
+    const int64_t n_piece_rows = qni_encode_piece_rows(item->inputs[0].tensor->ne[0]);
+    for (row_span span = {0, 0}; span.first < chunk->n_units; span.first += span.n_rows) {
+        const int64_t n_left = qni_min_i64(n_piece_rows, chunk->n_units - span.first);
+        span.n_rows =
+            rows_with_same_weights(item, is_weighted, chunk->first_unit + span.first, n_left);
+        QN_TRY(convert_span(chunk, dtype, span, err));
+    }
+    return QN_OK;
 }
 
 const qni_recipe qni_recipe_convert = {QN_RECIPE_CONVERT, "convert", false, measure, run, NULL};
