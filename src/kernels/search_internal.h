@@ -59,4 +59,26 @@ QNI_INLINE void qni_requantize_symmetric(const float *x, int n, int m, float sca
     }
 }
 
+/* One block of a 32-element format: x, its importance or NULL, the row's mean square (0 without
+ * importance), the block's bytes. */
+typedef qni_encode_result (*qni_block_32_fn)(const float *x, const float *importance, float sigma2,
+                                             void *block);
+
+/* Rows of such blocks. */
+QNI_INLINE qni_encode_result qni_encode_rows_of_32(qni_block_32_fn encode, int64_t n_block_bytes,
+                                                   const float *x, int64_t n_rows, int64_t row_len,
+                                                   const float *weights, void *out)
+{
+    uint8_t *block = out;
+    qni_encode_result result = QNI_ENCODE_OK;
+    for (int64_t row = 0; row < n_rows; row++, x += row_len) {
+        const float sigma2 = weights ? qni_sum_squares(x, row_len) / (float)row_len : 0.0f;
+        for (int64_t i = 0; i < row_len; i += 32, block += n_block_bytes) {
+            const float *importance = weights ? weights + i : NULL;
+            result = qni_worse(result, encode(x + i, importance, sigma2, block));
+        }
+    }
+    return result;
+}
+
 #endif

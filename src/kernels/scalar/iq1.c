@@ -13,6 +13,7 @@
  *
  * y = (d * (2 * scale + 1)) * (value + shift), shift = -0.125 if the bit is set, else +0.125. */
 #include "kernels/iq1_internal.h"
+#include "kernels/super_rows_internal.h"
 
 #include <float.h>
 
@@ -411,24 +412,5 @@ static const qni_iq1_steps steps_scalar = {
     .refit_m = qni_iq1_refit_m,
 };
 
-#define DEFINE_ROWS(name)                                                                       \
-    QNI_PROTO_IQ1(qni_encode_##name##_by)                                                       \
-    {                                                                                           \
-        qni_block_##name *block = out;                                                          \
-        qni_encode_result result = QNI_ENCODE_OK;                                               \
-        for (int64_t row = 0; row < n_rows; row++, x += row_len) {                              \
-            for (int64_t i = 0; i < row_len; i += QNI_SUPER, block++) {                         \
-                const float *importance = weights ? weights + i : NULL;                         \
-                result =                                                                        \
-                    qni_worse(result, encode_##name(steps, tables, x + i, importance, block));  \
-            }                                                                                   \
-        }                                                                                       \
-        return result;                                                                          \
-    }                                                                                           \
-    QNI_PROTO_encode(qni_encode_##name##_scalar)                                                \
-    {                                                                                           \
-        return qni_encode_##name##_by(&steps_scalar, x, n_rows, row_len, weights, tables, out); \
-    }
-
-DEFINE_ROWS(iq1_s)
-DEFINE_ROWS(iq1_m)
+QNI_DEFINE_SUPER_ROWS(iq1_s, QNI_PROTO_IQ1, &steps_scalar)
+QNI_DEFINE_SUPER_ROWS(iq1_m, QNI_PROTO_IQ1, &steps_scalar)

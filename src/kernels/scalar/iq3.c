@@ -15,6 +15,7 @@
  *
  * A selector is the low 7 bits of a sign mask whose number of ones is even. */
 #include "kernels/lattice_search_internal.h"
+#include "kernels/super_rows_internal.h"
 
 enum { N_SUB = QNI_SUPER / 32, N_OCTETS = QNI_SUPER / 8 };
 
@@ -183,25 +184,5 @@ static qni_encode_result encode_iq3_s(const qni_lattice_steps *steps,
 /* --- rows ----------------------------------------------------------------------------------------
  */
 
-#define DEFINE_ROWS(name)                                                                      \
-    QNI_PROTO_LATTICE(qni_encode_##name##_by)                                                  \
-    {                                                                                          \
-        qni_block_##name *block = out;                                                         \
-        qni_encode_result result = QNI_ENCODE_OK;                                              \
-        for (int64_t row = 0; row < n_rows; row++, x += row_len) {                             \
-            for (int64_t i = 0; i < row_len; i += QNI_SUPER, block++) {                        \
-                const float *importance = weights ? weights + i : NULL;                        \
-                result =                                                                       \
-                    qni_worse(result, encode_##name(steps, tables, x + i, importance, block)); \
-            }                                                                                  \
-        }                                                                                      \
-        return result;                                                                         \
-    }                                                                                          \
-    QNI_PROTO_encode(qni_encode_##name##_scalar)                                               \
-    {                                                                                          \
-        return qni_encode_##name##_by(&qni_lattice_steps_scalar, x, n_rows, row_len, weights,  \
-                                      tables, out);                                            \
-    }
-
-DEFINE_ROWS(iq3_xxs)
-DEFINE_ROWS(iq3_s)
+QNI_DEFINE_SUPER_ROWS(iq3_xxs, QNI_PROTO_LATTICE, &qni_lattice_steps_scalar)
+QNI_DEFINE_SUPER_ROWS(iq3_s, QNI_PROTO_LATTICE, &qni_lattice_steps_scalar)
