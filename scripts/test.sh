@@ -35,6 +35,20 @@ rings() {
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+# static_command: the tests of the command with the static file; see scripts/static.sh.
+static_command() {
+    local out; out=$(mktemp)
+    if scripts/static.sh && tests/cli/run_cases.py --quench build-musl/quench >"$out" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        grep -v '^ok' "$out" || true
+        echo "test: the static command fails"
+    fi
+    tail -n 1 "$out"
+    rm -f "$out"
+}
+
 case $(uname -m) in x86_64) ;; *) echo "test: no pinned ggml for this machine: parity tests are skipped" ;; esac
 if [ "$mode" = quick ]; then
     build release
@@ -45,11 +59,13 @@ else
     build release
     rings build -LE soak
     build asan
-    rings build-asan -L 'unit|conformance|fuzz|cli|fault|kernels' -LE 'soak'
+    # every failing call under the sanitizers too; what takes only long, or is timed, has run above
+    rings build-asan -L 'unit|conformance|fuzz|cli|fault|kernels' -LE 'soak' -E 'fault/(complexity|kills)'
     build tsan
     rings build-tsan -L 'threads' -LE 'soak'
     build clang
     rings build-clang -L 'unit|kernels' -LE 'soak'
+    static_command
 fi
 printf '%d passed, %d failed' "$passed" "$failed"
 [ "$skipped" -gt 0 ] && printf ', %d skipped' "$skipped"

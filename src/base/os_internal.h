@@ -41,7 +41,10 @@ int64_t qni_file_modified(const qni_file *file);
 /* True if both paths name one existing file, through any link or spelling. False if one does not
  * exist. */
 bool qni_file_is_same(const char *path_a, const char *path_b);
-/* True if something exists under this path. */
+/* Does something exist under this path? Not being able to tell is an error: taking it for "no"
+ * would let a save forget a payload. */
+QN_NODISCARD qn_status qni_file_find(const char *path, bool *out_exists, qn_error *err);
+/* The same where nothing but a message depends on it: false when it cannot be told. */
 bool qni_file_exists(const char *path);
 /* Free bytes for this user on the file system that holds the folder of `path`; -1 if unknown. */
 int64_t qni_file_free_space(const char *path);
@@ -104,6 +107,9 @@ QN_NODISCARD qn_status qni_output_preallocate(qni_output *output, int64_t n_byte
 /* fsync the data only: the step before the renames when several outputs are committed together. */
 QN_NODISCARD qn_status qni_output_sync(qni_output *output, qn_error *err);
 QN_NODISCARD qn_status qni_output_commit(qni_output *output, qn_error *err);
+/* Commit the n files of one model, all synced: the first one last, so that nothing loads half. An
+ * old first file is removed before any other is replaced: beside new ones it would load. */
+QN_NODISCARD qn_status qni_outputs_commit(qni_output *outputs, int64_t n, qn_error *err);
 void qni_output_abort(qni_output *output);
 /* Close it and leave the temporary file where it is (for a later resume). */
 void qni_output_keep(qni_output *output);

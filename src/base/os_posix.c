@@ -230,10 +230,20 @@ bool qni_file_is_same(const char *path_a, const char *path_b)
            a.st_ino == b.st_ino;
 }
 
-bool qni_file_exists(const char *path)
+qn_status qni_file_find(const char *path, bool *out_exists, qn_error *err)
 {
     struct stat info;
-    return lstat(path, &info) == 0;
+    *out_exists = lstat(path, &info) == 0;
+    if (!*out_exists && errno != ENOENT && errno != ENOTDIR) {
+        return qni_fail_errno(err, errno, path, "cannot tell whether it exists");
+    }
+    return QN_OK;
+}
+
+bool qni_file_exists(const char *path)
+{
+    bool exists = false;
+    return qni_file_find(path, &exists, NULL) == QN_OK && exists;
 }
 
 /* The folder of a path in out[n_out], "." if it has none; false if it is too long. */
@@ -383,6 +393,9 @@ static qn_status open_output(qni_output *output, int flags, qn_error *err)
 static char *resolve_link(const char *path, const qn_allocator *allocator)
 {
     char *real = realpath(path, NULL);
+    if (!real && errno == ENOMEM) {
+        return NULL; /* not knowing, the link itself would be replaced */
+    }
     char *copy = copy_text(allocator, real ? real : path);
     free(real);
     return copy;
@@ -414,14 +427,13 @@ qn_status qni_output_begin(const char *final_path, const qn_allocator *allocator
     }
     /* free by length: the name is as long as was asked for, minus what the number left */
     output.temp_path = copy_text(allocator, temp);
-    qni_free(allocator, temp, n_temp);
     if (st == QN_OK && !output.temp_path) {
+        (void)close(output.file.fd);
+        (void)unlink(temp);
         st = qni_fail_memory(err, n_temp);
     }
+    qni_free(allocator, temp, n_temp);
     if (st != QN_OK) {
-        if (output.file.fd >= 0) {
-            (void)close(output.file.fd);
-        }
         forget_output(&output);
         return st;
     }
@@ -444,9 +456,12 @@ qn_status qni_output_resume(const char *final_path, const char *temp_path,
         forget_output(&output);
         return qni_fail_memory(err, strlen(temp_path));
     }
-    const bool existed = qni_file_exists(temp_path);
-    /* O_NOFOLLOW: a link planted under the temporary name must not be written through */
-    const qn_status st = open_output(&output, O_NOFOLLOW, err);
+    bool existed = false;
+    qn_status st = qni_file_find(temp_path, &existed, err);
+    if (st == QN_OK) {
+        /* O_NOFOLLOW: a link planted under the temporary name must not be written through */
+        st = open_output(&output, O_NOFOLLOW, err);
+    }
     if (st != QN_OK) {
         forget_output(&output);
         return st;
@@ -463,7 +478,11 @@ qn_status qni_output_preallocate(qni_output *output, int64_t n_bytes, qn_error *
         return qni_fail_errno(err, failed, output->final_path,
                               "cannot reserve %" PRId64 " bytes for the output", n_bytes);
     }
-    if (ftruncate(output->file.fd, (off_t)n_bytes) != 0) {
+    int cut = -1;
+    do {
+        cut = ftruncate(output->file.fd, (off_t)n_bytes);
+    } while (cut != 0 && errno == EINTR);
+    if (cut != 0) {
         return qni_fail_errno(err, errno, output->final_path, "cannot set the output's length");
     }
     return QN_OK;
@@ -514,7 +533,7 @@ qn_status qni_output_commit(qni_output *output, qn_error *err)
     }
     const int fd = output->file.fd;
     output->file.fd = -1;
-    if (close(fd) != 0) {
+    if (close(fd) != 0 && errno != EINTR) { /* it is closed, and was synced before */
         st = qni_fail_errno(err, errno, output->final_path, "cannot close the output");
         goto done;
     }
@@ -529,6 +548,18 @@ qn_status qni_output_commit(qni_output *output, qn_error *err)
 done:
     qni_output_abort(output);
     return st;
+}
+
+qn_status qni_outputs_commit(qni_output *outputs, int64_t n, qn_error *err)
+{
+    if (n > 1) {
+        QN_TRY(qni_file_remove(outputs[0].final_path, err));
+        QN_TRY(qni_folder_sync(outputs[0].final_path, err));
+    }
+    for (int64_t i = n - 1; i >= 0; i--) {
+        QN_TRY(qni_output_commit(&outputs[i], err));
+    }
+    return QN_OK;
 }
 
 void qni_output_abort(qni_output *output)

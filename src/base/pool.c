@@ -5,6 +5,8 @@
 #include "base/base.h"
 
 #define MAX_THREADS 1024
+/* As much as glibc gives; musl gives a thread 128 KiB, and encoders keep tens of KiB there. */
+#define STACK_BYTES ((size_t)8 << 20)
 
 struct qni_pool {
     const qn_allocator *allocator;
@@ -81,6 +83,21 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
+static int start_thread(qni_pool *pool, pthread_t *out_thread)
+{
+    pthread_attr_t attributes;
+    int failed = pthread_attr_init(&attributes);
+    if (failed) {
+        return failed;
+    }
+    failed = pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    if (!failed) {
+        failed = pthread_create(out_thread, &attributes, worker_main, pool);
+    }
+    (void)pthread_attr_destroy(&attributes);
+    return failed;
+}
+
 /* Stop and join the first n threads. */
 static void join_threads(qni_pool *pool, int n)
 {
@@ -124,7 +141,7 @@ qn_status qni_pool_new(int n_threads, const qn_allocator *allocator, qni_pool **
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->idle, NULL);
     for (int i = 0; i < n - 1; i++) {
-        const int failed = pthread_create(&pool->threads[i], NULL, worker_main, pool);
+        const int failed = start_thread(pool, &pool->threads[i]);
         if (failed) {
             join_threads(pool, i);
             free_pool(pool);

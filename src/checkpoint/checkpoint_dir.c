@@ -39,8 +39,7 @@ static qn_status exists_in(const char *folder, const char *name, bool *out_exist
 {
     path_text path;
     QN_TRY(join(folder, name, &path, err));
-    *out_exists = qni_file_exists(path.text);
-    return QN_OK;
+    return qni_file_find(path.text, out_exists, err);
 }
 
 static qn_status write_text(const char *folder, const char *name, const void *bytes, size_t n_bytes,
@@ -69,7 +68,9 @@ static qn_status keep_file(const char *from_folder, const char *to_folder, const
     QN_TRY(join(from_folder, name, &from, err));
     QN_TRY(join(to_folder, name, &to, err));
     QN_TRY(qni_file_remove(to.text, err));
-    return qni_file_exists(from.text) ? qni_file_clone(from.text, to.text, err) : QN_OK;
+    bool exists = false;
+    QN_TRY(qni_file_find(from.text, &exists, err));
+    return exists ? qni_file_clone(from.text, to.text, err) : QN_OK;
 }
 
 static qn_status keep_previous(const char *folder, qn_error *err)
@@ -95,7 +96,9 @@ qn_status qn_checkpoint_begin_save(const char *folder, qn_error *err)
     path_text state;
     QN_TRY(qni_folder_make(folder, err));
     QN_TRY(join(folder, QN_CHECKPOINT_STATE, &state, err));
-    if (qni_file_exists(state.text)) {
+    bool is_complete = false;
+    QN_TRY(qni_file_find(state.text, &is_complete, err));
+    if (is_complete) {
         QN_TRY(keep_previous(folder, err));
     }
     QN_TRY(qni_file_remove(state.text, err));
@@ -157,7 +160,9 @@ static qn_status put_digests(const char *folder, const qni_buffer *state, qn_jso
     for (int i = 0; i < N_PAYLOADS; i++) {
         path_text path;
         QN_TRY(join(folder, payloads[i], &path, err));
-        if (qni_file_exists(path.text)) {
+        bool exists = false;
+        QN_TRY(qni_file_find(path.text, &exists, err));
+        if (exists) {
             QN_TRY(digest_file(path.text, &d, err));
             put_digest(json, payloads[i], &d);
         }
@@ -220,7 +225,9 @@ qn_status qn_checkpoint_find(const char *folder, char *out_path, size_t n_out, q
         QN_CHECK(n >= 0 && (size_t)n < n_out, err, QN_ERR_INVALID_ARGUMENT, -1,
                  "the path of the checkpoint does not fit in %zu bytes", n_out);
         QN_TRY(join(out_path, QN_CHECKPOINT_STATE, &state, err));
-        if (qni_file_exists(state.text)) {
+        bool is_complete = false;
+        QN_TRY(qni_file_find(state.text, &is_complete, err));
+        if (is_complete) {
             return QN_OK;
         }
     }
@@ -296,7 +303,9 @@ static qn_status check_listed(const char *folder, const listed_file *listed, uin
         *seen |= (uint32_t)(name == payloads[i]) << i;
     }
     QN_TRY(join(folder, name, &path, err));
-    if (!qni_file_exists(path.text)) {
+    bool exists = false;
+    QN_TRY(qni_file_find(path.text, &exists, err));
+    if (!exists) {
         return fail_changed(folder, name, "is missing", err);
     }
     QN_TRY(digest_file(path.text, &d, err));
@@ -357,7 +366,7 @@ static qn_status check_digests(const char *folder, bool *out_has_digests, qn_err
     int64_t n_text = 0;
     qni_json json;
     QN_TRY(join(folder, QN_CHECKPOINT_DIGESTS, &path, err));
-    *out_has_digests = qni_file_exists(path.text);
+    QN_TRY(qni_file_find(path.text, out_has_digests, err));
     if (!*out_has_digests) {
         return QN_OK;
     }
@@ -409,7 +418,7 @@ static qn_status check_payload(const char *folder, int number, bool *out_is_ther
     path_text path;
     qni_file file;
     QN_TRY(join(folder, payloads[number], &path, err));
-    *out_is_there = qni_file_exists(path.text);
+    QN_TRY(qni_file_find(path.text, out_is_there, err));
     if (!*out_is_there) {
         return QN_OK;
     }
@@ -429,7 +438,9 @@ static qn_status read_state(const char *folder, qn_trainer_state *out_state, qn_
     uint8_t *text = NULL;
     int64_t n_text = 0;
     QN_TRY(join(folder, QN_CHECKPOINT_STATE, &path, err));
-    if (!qni_file_exists(path.text)) {
+    bool exists = false;
+    QN_TRY(qni_file_find(path.text, &exists, err));
+    if (!exists) {
         const qn_status st = qni_fail(err, QN_ERR_INVALID_TRAINER_STATE, -1,
                                       "the save is not complete: its " QN_CHECKPOINT_STATE
                                       ", which is written last, is not there");

@@ -161,6 +161,9 @@ void *cli_log_ctx(const cli_call *call);
 int cli_finish_output(int status);
 /* True once SIGINT or SIGTERM came. */
 bool cli_is_interrupted(void);
+/* The run, idle, that the end of the program shall free, so that its temporary files go when memory
+ * runs out between its steps; NULL: none. */
+void cli_hold_run(qn_run *run);
 /* Name the input that is mapped now, for the message if it is cut short under us; NULL: none. */
 void cli_guard_input(const char *path);
 

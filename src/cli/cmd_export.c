@@ -220,6 +220,7 @@ static int run_plan(const cli_call *call, plan_view *view, double start_seconds)
         qn_run_range(run, 0, qn_plan_n_items(view->plan), &err) != QN_OK ||
         qn_run_commit(run, &err) != QN_OK) {
         cli_progress_end(&progress);
+        cli_hold_run(run);
         status = fail_run(call, &err);
     } else {
         cli_progress_end(&progress);
@@ -232,6 +233,7 @@ static int run_plan(const cli_call *call, plan_view *view, double start_seconds)
             status = plan_write_report(view, values->report_path);
         }
     }
+    cli_hold_run(NULL);
     qn_run_free(run);
     return status;
 }
@@ -259,7 +261,8 @@ static int plan_and_run(const cli_call *call, const qn_model *model, const expor
     if (values->is_dry_run) {
         plan_show(call, &view);
     } else {
-        status = run_plan(call, &view, start_seconds);
+        status = plan_check_report(plan, model, values->out, values->report_path);
+        status = status == CLI_OK ? run_plan(call, &view, start_seconds) : status;
     }
     qn_plan_free(plan);
     return status;

@@ -145,30 +145,105 @@ static void digests_json(const char *path, const qn_model *model, const hash_res
 /* --- manifests -----------------------------------------------------------------------------------
  */
 
-/* The digest that a manifest gives for a label: lines "sha256 HEX LABEL" with blanks between;
- * NULL if there is none. The label is all the rest of its line, blanks inside kept. */
-static const char *find_in_manifest(const char *manifest, const char *label)
-{
-    const size_t n_label = strlen(label);
+/* A line "sha256 HEX LABEL" with blanks between; the label is all the rest of it, blanks inside
+ * kept. */
+typedef struct manifest_line {
+    const char *hex;
+    const char *label;
+    size_t n_label;
+} manifest_line;
 
-    for (const char *line = manifest; *line != '\0';) {
+/* The lines, ordered by label, of equal ones the first first. */
+typedef struct hash_manifest {
+    cli_text text;
+    manifest_line *lines;
+    size_t n_lines;
+} hash_manifest;
+
+static int compare_labels(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+    const int order = memcmp(a, b, n_a < n_b ? n_a : n_b);
+
+    return order != 0 ? order : (n_a > n_b) - (n_a < n_b);
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+    const manifest_line *a = left;
+    const manifest_line *b = right;
+    const int order = compare_labels(a->label, a->n_label, b->label, b->n_label);
+
+    return order != 0 ? order : (a->label > b->label) - (a->label < b->label);
+}
+
+static bool parse_line(const char *line, size_t n_line, manifest_line *out_line)
+{
+    const size_t n_word = strcspn(line, " \t\n");
+    const char *hex = line + n_word + strspn(line + n_word, " \t");
+    const size_t n_hex = strspn(hex, "0123456789abcdef");
+    const char *label = hex + n_hex + strspn(hex + n_hex, " \t");
+
+    if (label > line + n_line || n_word != 6 || strncmp(line, "sha256", 6) != 0 ||
+        n_hex != CLI_DIGEST_HEX - 1) {
+        return false;
+    }
+    *out_line = (manifest_line){hex, label, (size_t)(line + n_line - label)};
+    return true;
+}
+
+static int read_manifest(const char *path, hash_manifest *out_manifest)
+{
+    const int status = cli_read_text(path, MAX_MANIFEST_BYTES, &out_manifest->text);
+    size_t n_most = 1;
+
+    if (status != CLI_OK) {
+        return status;
+    }
+    const char *text = out_manifest->text.chars;
+    for (const char *p = strchr(text, '\n'); p != NULL; p = strchr(p + 1, '\n')) {
+        n_most++;
+    }
+    out_manifest->lines = cli_alloc(n_most, sizeof *out_manifest->lines);
+    for (const char *line = text; *line != '\0';) {
         const size_t n_line = strcspn(line, "\n");
-        const size_t n_word = strcspn(line, " \t\n");
-        const char *hex = line + n_word + strspn(line + n_word, " \t");
-        const size_t n_hex = strspn(hex, "0123456789abcdef");
-        const char *rest = hex + n_hex + strspn(hex + n_hex, " \t");
-        const bool is_inside = rest + n_label <= line + n_line;
-        if (is_inside && n_word == 6 && strncmp(line, "sha256", 6) == 0 &&
-            n_hex == CLI_DIGEST_HEX - 1 && strncmp(rest, label, n_label) == 0 &&
-            rest + n_label == line + n_line) {
-            return hex;
+        if (parse_line(line, n_line, &out_manifest->lines[out_manifest->n_lines])) {
+            out_manifest->n_lines++;
         }
         line += n_line + (line[n_line] == '\n');
     }
-    return NULL;
+    qsort(out_manifest->lines, out_manifest->n_lines, sizeof *out_manifest->lines, compare_lines);
+    return CLI_OK;
 }
 
-static int check_manifest(const cli_call *call, const char *manifest, const char *path,
+static void free_manifest(hash_manifest *manifest)
+{
+    cli_text_free(&manifest->text);
+    free(manifest->lines);
+}
+
+/* The digest that the manifest gives for a label, the first of several; NULL if there is none. */
+static const char *find_in_manifest(const hash_manifest *manifest, const char *label)
+{
+    const size_t n_label = strlen(label);
+    size_t low = 0;
+    size_t high = manifest->n_lines;
+
+    while (low < high) { /* the first line that is not before the label */
+        const size_t middle = low + (high - low) / 2;
+        const manifest_line *line = &manifest->lines[middle];
+        if (compare_labels(line->label, line->n_label, label, n_label) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    const bool is_there = low < manifest->n_lines &&
+                          compare_labels(manifest->lines[low].label, manifest->lines[low].n_label,
+                                         label, n_label) == 0;
+    return is_there ? manifest->lines[low].hex : NULL;
+}
+
+static int check_manifest(const cli_call *call, const hash_manifest *manifest, const char *path,
                           const qn_model *model, const hash_result *result)
 {
     const hash_values *values = call->values;
@@ -199,7 +274,7 @@ static int check_manifest(const cli_call *call, const char *manifest, const char
 /* --- the command ---------------------------------------------------------------------------------
  */
 
-static int hash_one(const cli_call *call, const char *path, const char *manifest,
+static int hash_one(const cli_call *call, const char *path, const hash_manifest *manifest,
                     qn_json_writer *json)
 {
     const hash_values *values = call->values;
@@ -230,7 +305,7 @@ static int hash_one(const cli_call *call, const char *path, const char *manifest
 static int run(const cli_call *call)
 {
     const hash_values *values = call->values;
-    cli_text manifest = {NULL, 0, 0};
+    hash_manifest manifest = {{NULL, 0, 0}, NULL, 0};
     qn_json_writer *json = NULL;
     int status = CLI_OK;
 
@@ -241,9 +316,9 @@ static int run(const cli_call *call)
         return cli_usage_error(call, "--json and --check exclude each other");
     }
     if (values->manifest_path != NULL) {
-        status = cli_read_text(values->manifest_path, MAX_MANIFEST_BYTES, &manifest);
+        status = read_manifest(values->manifest_path, &manifest);
         if (status != CLI_OK) {
-            cli_text_free(&manifest);
+            free_manifest(&manifest);
             return status;
         }
     } else if (call->common.json) {
@@ -251,15 +326,15 @@ static int run(const cli_call *call)
         qn_json_begin_array(json);
     }
     for (int i = 0; i < call->n_args && !cli_is_interrupted(); i++) {
-        const char *text = values->manifest_path != NULL ? manifest.chars : NULL;
-        const int one = hash_one(call, call->args[i], text, json);
+        const int one =
+            hash_one(call, call->args[i], values->manifest_path != NULL ? &manifest : NULL, json);
         status = one > status ? one : status;
     }
     if (json != NULL) {
         qn_json_end_array(json);
         status = cli_json_end(json, stdout, CLI_OK) == CLI_OK ? status : CLI_FAILED;
     }
-    cli_text_free(&manifest);
+    free_manifest(&manifest);
     return status;
 }
 

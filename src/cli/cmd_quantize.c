@@ -84,8 +84,12 @@ static int run_steps(const cli_call *call, const qn_plan *plan, const quantize_p
 {
     qn_error err = QN_ERROR_INIT;
 
-    if (qn_run_begin(plan, paths->out.chars, options, out_run, &err) != QN_OK ||
-        qn_run_range(*out_run, 0, qn_plan_n_items(plan), &err) != QN_OK) {
+    if (qn_run_begin(plan, paths->out.chars, options, out_run, &err) != QN_OK) {
+        return fail_run(call, paths, &err);
+    }
+    const qn_status ran = qn_run_range(*out_run, 0, qn_plan_n_items(plan), &err);
+    cli_hold_run(*out_run);
+    if (ran != QN_OK) {
         return fail_run(call, paths, &err);
     }
     const int status = quantize_check_limits(call, plan, *out_run);
@@ -139,6 +143,7 @@ static int run_plan(const cli_call *call, const qn_plan *plan, const quantize_pa
             status = plan_write_report(&view, values->report_path);
         }
     }
+    cli_hold_run(NULL);
     qn_run_free(run);
     cli_digest_free(digests.digest);
     free(digests.hex);
@@ -170,7 +175,8 @@ static int plan_and_run(const cli_call *call, const qn_model *model, const quant
         const plan_view view = view_of(call, plan, paths);
         plan_show(call, &view);
     } else {
-        status = run_plan(call, plan, paths, start_seconds);
+        status = plan_check_report(plan, model, paths->out.chars, values->report_path);
+        status = status == CLI_OK ? run_plan(call, plan, paths, start_seconds) : status;
     }
     qn_plan_free(plan);
     return status;

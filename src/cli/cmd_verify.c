@@ -57,8 +57,7 @@ static bool has_values(const qn_plan *plan, int64_t index)
 
 /* The next stretch of items with values, from *first on; then *first is where to go on: after it,
  * or after the bad tensor. */
-static qn_status check_items(const qn_plan *plan, const qn_run_options *options, int64_t *first,
-                             qn_error *err)
+static qn_status check_items(const qn_plan *plan, qn_run *run, int64_t *first, qn_error *err)
 {
     const int64_t n_items = qn_plan_n_items(plan);
     int64_t start = *first;
@@ -70,16 +69,7 @@ static qn_status check_items(const qn_plan *plan, const qn_run_options *options,
         end++;
     }
     *first = end;
-    if (start == end) {
-        return QN_OK;
-    }
-    qn_run *run = NULL;
-    qn_status status = qn_run_begin(plan, NULL, options, &run, err);
-
-    if (status == QN_OK) {
-        status = qn_run_range(run, start, end - start, err);
-    }
-    qn_run_free(run);
+    const qn_status status = start == end ? QN_OK : qn_run_range(run, start, end - start, err);
     const bool is_bad_value = status == QN_ERR_NON_FINITE_VALUE || status == QN_ERR_INVALID_BLOCK;
     if (is_bad_value && err->tensor_index >= start) {
         *first = err->tensor_index + 1;
@@ -89,20 +79,31 @@ static qn_status check_items(const qn_plan *plan, const qn_run_options *options,
     return status;
 }
 
-/* Every bad tensor is a fault; anything else ends the check. False: interrupted. */
+/* Every bad tensor is a fault; anything else ends the check. One run serves for all stretches, up
+ * to a fault, which ends it. False: interrupted. */
 static bool check_plan(const cli_call *call, const qn_plan *plan, verify_result *result)
 {
     cli_progress progress;
     qn_run_options options;
+    qn_run *run = NULL;
 
     cli_progress_begin(&progress, call, "verify");
     set_run_options(call, &progress, &options);
     for (int64_t first = 0; first < qn_plan_n_items(plan) && result->n_faults < MAX_FAULTS;) {
         qn_error err = QN_ERROR_INIT;
-        if (check_items(plan, &options, &first, &err) != QN_OK) {
+        qn_status status = run != NULL ? QN_OK : qn_run_begin(plan, NULL, &options, &run, &err);
+        if (status != QN_OK) {
+            first = qn_plan_n_items(plan);
+        } else {
+            status = check_items(plan, run, &first, &err);
+        }
+        if (status != QN_OK) {
             add_fault(result, &err);
+            qn_run_free(run);
+            run = NULL;
         }
     }
+    qn_run_free(run);
     cli_progress_end(&progress);
     return !cli_is_interrupted();
 }
@@ -176,7 +177,12 @@ static void warn_of_imatrix(verify_result *result)
     qn_error err = QN_ERROR_INIT;
     cli_text text = {NULL, 0, 0};
 
-    if (try_imatrix(result, &err) == QN_OK) {
+    const qn_status status = try_imatrix(result, &err);
+    if (status == QN_OK) {
+        return;
+    }
+    if (status == QN_ERR_IO || status == QN_ERR_FILE_CHANGED || status == QN_ERR_OUT_OF_MEMORY) {
+        add_fault(result, &err); /* says nothing about the matrix */
         return;
     }
     cli_text_printf(&text, "no quantizer can use it as an importance matrix: %s", err.message);

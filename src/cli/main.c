@@ -209,6 +209,27 @@ static void catch_signals(void)
     catch_signal(SIGBUS, on_bus_error, 0);
 }
 
+/* --- runs ---------------------------------------------------------------------------------------
+ */
+
+static qn_run *held_run;
+
+static void free_held_run(void)
+{
+    qn_run_free(held_run);
+    held_run = NULL;
+}
+
+void cli_hold_run(qn_run *run)
+{
+    static bool is_registered;
+
+    if (!is_registered) {
+        is_registered = atexit(free_held_run) == 0;
+    }
+    held_run = run;
+}
+
 /* --- main ---------------------------------------------------------------------------------------
  */
 

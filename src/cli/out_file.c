@@ -14,8 +14,43 @@ bool cli_is_same_file(const char *path_a, const char *path_b)
            a.st_ino == b.st_ino;
 }
 
+#define MAX_ATTEMPTS 16 /* names of killed runs may be in the way */
+
+/* The temporary file that is open, for the end of a program that finds no memory: a command has at
+ * most one. */
+static char *pending_path;
+
+static void remove_pending(void)
+{
+    if (pending_path != NULL) {
+        (void)unlink(pending_path);
+    }
+}
+
+static int open_temp(const char *path, cli_text *out_temp)
+{
+    for (int i = 0; i < MAX_ATTEMPTS; i++) {
+        cli_text_free(out_temp);
+        cli_text_printf(out_temp, "%s.tmp-%ld-%d", path, (long)getpid(), i);
+        const int fd = open(out_temp->chars, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST) {
+            return fd;
+        }
+    }
+    return -1;
+}
+
+/* A device or a pipe is written to as it is: a rename would replace it. */
+static bool is_special(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 int cli_out_open(const char *path, cli_out_file *out_file)
 {
+    static bool is_registered;
     cli_text temp = {NULL, 0, 0};
 
     *out_file = (cli_out_file){path, NULL, NULL};
@@ -23,55 +58,105 @@ int cli_out_open(const char *path, cli_out_file *out_file)
         out_file->stream = stdout;
         return CLI_OK;
     }
-    cli_text_printf(&temp, "%s.tmp-%ld", path, (long)getpid());
-    const int fd = open(temp.chars, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (is_special(path)) {
+        out_file->stream = fopen(path, "wb");
+        return out_file->stream != NULL ? CLI_OK : cli_file_error(path, "cannot be written");
+    }
+    const int fd = open_temp(path, &temp);
     out_file->stream = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (out_file->stream == NULL) {
-        const int status = cli_file_error(path, "cannot be written");
+        const int reason = errno;
         if (fd >= 0) {
             (void)close(fd);
             (void)unlink(temp.chars);
         }
         cli_text_free(&temp);
-        return status;
+        errno = reason;
+        return cli_file_error(path, "cannot be written");
     }
     out_file->temp_path = temp.chars;
+    pending_path = temp.chars;
+    if (!is_registered) {
+        is_registered = atexit(remove_pending) == 0;
+    }
     return CLI_OK;
+}
+
+/* What was renamed is there after a power cut too. Where a folder cannot be flushed, there is
+ * nothing to promise. */
+static bool sync_folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    cli_text folder = {NULL, 0, 0};
+
+    cli_text_add(&folder, slash == NULL ? "." : path,
+                 slash == NULL   ? 1
+                 : slash == path ? 1
+                                 : (size_t)(slash - path));
+    const int fd = open(folder.chars, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cli_text_free(&folder);
+    if (fd < 0) {
+        return false;
+    }
+    const bool is_done = fsync(fd) == 0 || errno == EINVAL || errno == EROFS;
+    const int reason = errno;
+    (void)close(fd);
+    errno = reason;
+    return is_done;
+}
+
+/* Flush, sync, close: false with the reason in errno. */
+static bool end_stream(FILE *stream)
+{
+    errno = 0;
+    bool is_whole = fflush(stream) == 0 && ferror(stream) == 0 && fsync(fileno(stream)) == 0;
+    int reason = errno;
+
+    if (fclose(stream) != 0 && is_whole) {
+        reason = errno;
+        is_whole = false;
+    }
+    errno = reason != 0 ? reason : EIO; /* an earlier write failed, and its reason is gone */
+    return is_whole;
 }
 
 int cli_out_commit(cli_out_file *file)
 {
     FILE *stream = file->stream;
 
-    if (file->temp_path == NULL) {
-        file->stream = NULL;
-        return CLI_OK; /* cli_finish_output() looks at the standard output */
-    }
-    const bool is_whole = fflush(stream) == 0 && ferror(stream) == 0 && fsync(fileno(stream)) == 0;
-    const int reason = errno;
-    const bool is_closed = fclose(stream) == 0;
     file->stream = NULL;
-    errno = is_whole ? errno : reason;
-    if (!is_whole || !is_closed || rename(file->temp_path, file->path) != 0) {
+    if (stream == stdout) {
+        return CLI_OK; /* cli_finish_output() looks at it */
+    }
+    if (file->temp_path == NULL) {
+        errno = 0;
+        const bool is_lost = fflush(stream) != 0 || ferror(stream) != 0;
+        return (fclose(stream) != 0) || is_lost ? cli_file_error(file->path, "cannot be written")
+                                                : CLI_OK;
+    }
+    if (!end_stream(stream) || rename(file->temp_path, file->path) != 0) {
         const int status = cli_file_error(file->path, "cannot be written");
         cli_out_abort(file);
         return status;
     }
+    pending_path = NULL;
     free(file->temp_path);
     file->temp_path = NULL;
-    return CLI_OK;
+    return sync_folder_of(file->path) ? CLI_OK
+                                      : cli_file_error(file->path, "its folder cannot be flushed");
 }
 
 void cli_out_abort(cli_out_file *file)
 {
+    if (file->stream != NULL && file->stream != stdout) {
+        (void)fclose(file->stream);
+    }
+    file->stream = NULL;
     if (file->temp_path == NULL) {
         return;
     }
-    if (file->stream != NULL) {
-        (void)fclose(file->stream);
-        file->stream = NULL;
-    }
     (void)unlink(file->temp_path);
+    pending_path = NULL;
     free(file->temp_path);
     file->temp_path = NULL;
 }

@@ -3,7 +3,10 @@
 
 #include "cli/digest.h"
 #include "cli/json_out.h"
+#include "cli/out_file.h"
 #include "cli/table.h"
+
+#define MAX_PATH_BYTES 4096
 
 static double bits_per_weight(int64_t n_bytes, int64_t n_elems)
 {
@@ -446,22 +449,59 @@ void plan_show_errors(const plan_view *view)
     (void)printf("\n");
 }
 
+static bool is_output(const qn_plan *plan, const char *out_path, const char *path)
+{
+    char output[MAX_PATH_BYTES];
+
+    for (int32_t i = 0; out_path != NULL && i < qn_plan_n_outputs(plan); i++) {
+        if (qn_plan_output_path(plan, i, out_path, output, sizeof output, NULL) == QN_OK &&
+            (strcmp(output, path) == 0 || cli_is_same_file(output, path))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int refuse_report(const char *path, const char *what)
+{
+    cli_text shown = {NULL, 0, 0};
+
+    cli_text_escape(&shown, path, (int64_t)strlen(path), 0);
+    cli_error("%s: the report would replace %s; give another name", shown.chars, what);
+    cli_text_free(&shown);
+    return CLI_FAILED;
+}
+
+int plan_check_report(const qn_plan *plan, const qn_model *model, const char *out_path,
+                      const char *path)
+{
+    for (int32_t i = 0; path != NULL && i < qn_model_n_shards(model); i++) {
+        if (cli_is_same_file(qn_model_shard_path(model, i), path)) {
+            return refuse_report(path, "the input");
+        }
+    }
+    return path != NULL && is_output(plan, out_path, path) ? refuse_report(path, "the output")
+                                                           : CLI_OK;
+}
+
 int plan_write_report(const plan_view *view, const char *path)
 {
-    FILE *file = fopen(path, "wb");
+    cli_out_file out;
 
-    if (file == NULL) {
-        return cli_file_error(path, "the report cannot be written");
+    if (is_output(view->plan, view->out, path)) { /* by another spelling of its new name */
+        return refuse_report(path, "the output");
     }
-    qn_json_writer *json = cli_json_begin(file);
+    int status = cli_out_open(path, &out);
+    if (status != CLI_OK) {
+        return status;
+    }
+    qn_json_writer *json = cli_json_begin(out.stream);
     qn_json_begin_object(json);
     head_json(json, view);
     items_json(json, view->plan, view->run);
     qn_json_end_object(json);
-    const int status = cli_json_end(json, file, CLI_OK);
-    const bool is_lost = ferror(file) != 0;
-    if (fclose(file) != 0 || is_lost) {
-        return cli_file_error(path, "the report cannot be written");
-    }
+    status = cli_json_end(json, out.stream, CLI_OK);
+    status = status == CLI_OK ? cli_out_commit(&out) : status;
+    cli_out_abort(&out);
     return status;
 }

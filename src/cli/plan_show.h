@@ -23,6 +23,9 @@ typedef struct plan_view {
 /* --dry-run: every tensor, its types and why; the exact sizes. */
 void plan_show(const cli_call *call, const plan_view *view);
 void plan_show_result(const cli_call *call, const plan_view *view);
+/* Refuse (said) a report, NULL: none, that would replace a file of the model or of the output. */
+int plan_check_report(const qn_plan *plan, const qn_model *model, const char *out_path,
+                      const char *path);
 /* --report: errors of every tensor as JSON into a file; returns the exit status. */
 int plan_write_report(const plan_view *view, const char *path);
 /* --report: the same as a table. */

@@ -25,14 +25,17 @@ int64_t view_dim(const view_tensor *tensor, int32_t i)
 
 view_warning *view_add_warning(model_view *view, const char *text)
 {
-    view_warning *warnings = cli_alloc((size_t)view->n_warnings + 1, sizeof *warnings);
+    const int64_t n = view->n_warnings;
 
-    if (view->n_warnings > 0) {
-        memcpy(warnings, view->warnings, (size_t)view->n_warnings * sizeof *warnings);
+    if ((n & (n - 1)) == 0) { /* 0 or a power of two: full */
+        view_warning *warnings = cli_alloc(n > 0 ? 2 * (size_t)n : 1, sizeof *warnings);
+        if (n > 0) {
+            memcpy(warnings, view->warnings, (size_t)n * sizeof *warnings);
+        }
+        free(view->warnings);
+        view->warnings = warnings;
     }
-    free(view->warnings);
-    view->warnings = warnings;
-    view_warning *added = &warnings[view->n_warnings++];
+    view_warning *added = &view->warnings[view->n_warnings++];
     added->n_found = 1;
     added->offset = -1;
     cli_text_add(&added->text, text, strlen(text));
@@ -68,8 +71,13 @@ qn_status view_try_open(const char *path, const view_options *options, model_vie
     out_view->path = path;
     const qn_file_kind kind = probe(path);
     const bool is_safetensors = kind == QN_FILE_SAFETENSORS || kind == QN_FILE_JSON;
-    const qn_status status = is_safetensors ? view_open_safetensors(path, options, out_view, err)
-                                            : view_open_gguf(path, options, out_view, err);
+    qn_status status = is_safetensors ? view_open_safetensors(path, options, out_view, err)
+                                      : view_open_gguf(path, options, out_view, err);
+    for (int64_t i = 0; i < out_view->n_files && status == QN_OK; i++) {
+        if (out_view->files[i].n_file_bytes < 0) {
+            status = cli_set_error(err, QN_ERR_IO, "cannot ask for the size of a file");
+        }
+    }
     if (status != QN_OK) {
         view_close(out_view);
     }

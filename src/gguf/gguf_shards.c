@@ -243,9 +243,7 @@ qn_status qn_gguf_split_finish_paths(qn_gguf_split *split, const char *prefix, q
             goto done;
         }
     }
-    for (int64_t i = split->n - 1; i >= 0; i--) {
-        QN_TRY_GOTO(qni_output_commit(&outputs[i], err));
-    }
+    QN_TRY_GOTO(qni_outputs_commit(outputs, split->n, err));
 done:
     for (int64_t i = 0; outputs && i < n_begun; i++) {
         qni_output_abort(&outputs[i]); /* does nothing to one that was committed */

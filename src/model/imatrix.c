@@ -175,12 +175,11 @@ static const qn_tensor_info *partner(const qn_gguf *gguf, const char *base, int6
                                      const char *suffix)
 {
     char name[1024];
-    const int n = snprintf(name, sizeof name, "%.*s%s", (int)n_base, base, suffix);
-    if (n_base > 900 || n < 0) {
-        return NULL;
-    }
     const int64_t n_name = n_base + (int64_t)strlen(suffix);
-    memcpy(name, base, (size_t)n_base); /* names may hold a NUL, where snprintf stops */
+    if (n_name >= (int64_t)sizeof name) {
+        return NULL; /* no tensor has such a name */
+    }
+    memcpy(name, base, (size_t)n_base); /* names may hold a NUL */
     memcpy(name + n_base, suffix, strlen(suffix) + 1);
     const int64_t at = qn_gguf_find_tensor(gguf, name, n_name);
     return at >= 0 ? qn_gguf_tensor(gguf, at) : NULL;

@@ -261,7 +261,9 @@ static qn_status read_journal(qn_run *run, bool have_parts, uint8_t **out_text, 
     *out_text = NULL;
     *out_n = 0;
     const int64_t n_max = HEAD_BYTES + (run->plan->n_items * 4 + 1024) * LINE_BYTES;
-    if (!have_parts || !qni_file_exists(run->journal->path)) {
+    bool exists = false;
+    QN_TRY(qni_file_find(run->journal->path, &exists, err));
+    if (!have_parts || !exists) {
         return QN_OK;
     }
     return qni_file_read_all(run->journal->path, run->allocator, n_max, out_text, out_n, err);

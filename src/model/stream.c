@@ -568,14 +568,12 @@ static qn_status sync_outputs(qn_run *run, qn_error *err)
     return QN_OK;
 }
 
-/* The first shard last: until it is there, nothing loads. */
 static qn_status rename_outputs(qn_run *run, qn_error *err)
 {
-    for (int32_t i = run->n_outputs - 1; i >= 0; i--) {
+    for (int32_t i = 0; i < run->n_outputs; i++) {
         run->outputs[i].is_synced = run->outputs[i].is_synced || run->options.no_sync;
-        QN_TRY(qni_output_commit(&run->outputs[i], err));
     }
-    return QN_OK;
+    return qni_outputs_commit(run->outputs, run->n_outputs, err);
 }
 
 qn_status qn_run_commit(qn_run *run, qn_error *err)

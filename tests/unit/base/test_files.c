@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -234,6 +235,81 @@ static void copies_ranges(void **state)
     qni_file_close(&from);
 }
 
+/* An allocator that fails once, at a given call. */
+typedef struct failing {
+    int64_t n_left;
+} failing;
+
+static void *failing_alloc(void *ctx, size_t n_bytes, size_t alignment)
+{
+    failing *f = ctx;
+    (void)alignment;
+    return --f->n_left == 0 ? NULL : malloc(n_bytes);
+}
+
+static void failing_free(void *ctx, void *ptr, size_t n_bytes, size_t alignment)
+{
+    (void)ctx;
+    (void)n_bytes;
+    (void)alignment;
+    free(ptr);
+}
+
+static void no_memory_leaves_no_file(void **state)
+{
+    (void)state;
+    const int n_before = count_files();
+    qn_status st = QN_ERR_OUT_OF_MEMORY;
+    int64_t n = 0;
+    while (st != QN_OK) {
+        failing f = {++n};
+        const qn_allocator allocator = {&f, failing_alloc, failing_free};
+        qni_output out;
+        st = qni_output_begin(at("hungry"), &allocator, &out, NULL);
+        if (st == QN_OK) {
+            f.n_left = INT64_MAX;
+            qni_output_abort(&out);
+        } else {
+            assert_int_equal(st, QN_ERR_OUT_OF_MEMORY);
+        }
+        assert_int_equal(count_files(), n_before);
+    }
+    assert_true(n > 3); /* some failed */
+}
+
+/* Two files over two old ones. `is_blocked`: the second cannot be renamed into its place. */
+static qn_status replace_two(bool is_blocked)
+{
+    qni_output outs[2] = {QNI_OUTPUT_CLOSED, QNI_OUTPUT_CLOSED};
+    assert_int_equal(qni_output_begin(at("one"), NULL, &outs[0], NULL), QN_OK);
+    assert_int_equal(qni_output_begin(at("two"), NULL, &outs[1], NULL), QN_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(qni_file_pwrite(&outs[i].file, "new", 3, 0, NULL), QN_OK);
+        assert_int_equal(qni_output_sync(&outs[i], NULL), QN_OK);
+    }
+    if (is_blocked) {
+        assert_int_equal(unlink(at("two")), 0);
+        assert_int_equal(mkdir(at("two"), 0777), 0);
+    }
+    const qn_status st = qni_outputs_commit(outs, 2, NULL);
+    qni_output_abort(&outs[0]);
+    qni_output_abort(&outs[1]);
+    return st;
+}
+
+static void files_of_one_model_never_mix(void **state)
+{
+    (void)state;
+    put(at("one"), "old");
+    put(at("two"), "old");
+    assert_int_equal(replace_two(false), QN_OK);
+    holds(at("one"), "new");
+    holds(at("two"), "new");
+    assert_int_not_equal(replace_two(true), QN_OK);
+    assert_false(qni_file_exists(at("one"))); /* or it would stand beside another's second */
+    assert_int_equal(rmdir(at("two")), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +322,8 @@ int main(void)
         cmocka_unit_test(resumes_its_own_file_and_no_link),
         cmocka_unit_test(knows_one_file_by_all_its_names),
         cmocka_unit_test(copies_ranges),
+        cmocka_unit_test(no_memory_leaves_no_file),
+        cmocka_unit_test(files_of_one_model_never_mix),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

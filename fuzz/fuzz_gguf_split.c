@@ -1,0 +1,128 @@
+/* fuzz_gguf_split.c — arbitrary bytes as the shards of a split model that lie beside one another:
+ * refused with a message, or every tensor is found in its shard; a shard more or less is refused.
+ * Input: a byte for the number of shards, then each shard with two bytes of length before it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "quench/gguf.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
+
+enum { N_SHARDS_MAX = 3, N_PATH = 128 };
+
+static char folder[64];
+
+static void require(bool condition, const char *what)
+{
+    if (!condition) {
+        (void)fprintf(stderr, "violated: %s\n", what);
+        abort();
+    }
+}
+
+static void shard_path(int index, int count, char out[N_PATH])
+{
+    (void)snprintf(out, N_PATH, "%s/m-%05d-of-%05d.gguf", folder, index + 1, count);
+}
+
+static void write_file(const char *path, const void *bytes, size_t n_bytes)
+{
+    FILE *file = fopen(path, "wb");
+    require(file && fwrite(bytes, 1, n_bytes, file) == n_bytes && fclose(file) == 0, "file");
+}
+
+static void make_folder(void)
+{
+    (void)snprintf(folder, sizeof folder, "%s/quench-fuzz-XXXXXX",
+                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    require(mkdtemp(folder) != NULL, "folder");
+}
+
+/* Deal the input out; the last shard takes what is left. */
+static void write_shards(const uint8_t *bytes, size_t n_bytes, int count)
+{
+    char path[N_PATH];
+    for (int i = 0; i < count; i++) {
+        size_t n = n_bytes;
+        if (i + 1 < count && n_bytes >= 2) {
+            n = (size_t)bytes[0] | (size_t)bytes[1] << 8;
+            bytes += 2;
+            n_bytes -= 2;
+            n = n < n_bytes ? n : n_bytes;
+        }
+        shard_path(i, count, path);
+        write_file(path, bytes, n);
+        bytes += n;
+        n_bytes -= n;
+    }
+}
+
+static uint64_t sum_of(const void *bytes, int64_t n)
+{
+    const uint8_t *p = bytes;
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += p[i];
+    }
+    return sum;
+}
+
+static void check(const qn_gguf *gguf)
+{
+    for (int64_t i = 0; i < qn_gguf_n_tensors(gguf); i++) {
+        const qn_tensor_info *info = qn_gguf_tensor(gguf, i);
+        require(qn_gguf_find_tensor(gguf, info->name, info->n_name) == i, "a tensor is found");
+        const qn_gguf_shard *file = qn_gguf_shard_at(gguf, info->shard);
+        require(file && info->file_offset >= 0 &&
+                    info->file_offset + info->n_bytes <= file->n_bytes,
+                "its bytes are in its shard");
+        (void)sum_of(info->data, info->n_bytes);
+    }
+}
+
+static bool opens(const char *path, bool keep_damaged, bool single_shard)
+{
+    qn_gguf_options options = QN_GGUF_OPTIONS_INIT;
+    qn_error err = QN_ERROR_INIT;
+    qn_gguf *gguf = NULL;
+    options.keep_damaged = keep_damaged;
+    options.single_shard = single_shard;
+    const qn_status st = qn_gguf_open(path, &options, &gguf, &err);
+    require(st == QN_OK ? gguf != NULL : err.message[0] != '\0', "a refusal says why");
+    if (st == QN_OK && !keep_damaged) {
+        check(gguf);
+    }
+    qn_gguf_close(gguf);
+    return st == QN_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+    char first[N_PATH];
+    char last[N_PATH];
+    if (n_bytes < 1) {
+        return 0;
+    }
+    if (folder[0] == '\0') {
+        make_folder();
+    }
+    const int count = 1 + bytes[0] % N_SHARDS_MAX;
+    write_shards(bytes + 1, n_bytes - 1, count);
+    shard_path(0, count, first);
+    shard_path(count - 1, count, last);
+    const bool is_good = opens(first, false, false);
+    require(opens(last, false, false) == is_good, "any shard will do");
+    (void)opens(first, true, false);
+    (void)opens(last, false, true);
+    for (int i = 0; i < count; i++) {
+        char path[N_PATH];
+        shard_path(i, count, path);
+        (void)unlink(path);
+        if (i == count - 1 && count > 1) {
+            require(!opens(first, false, false), "a missing shard is noticed");
+        }
+    }
+    return 0;
+}
