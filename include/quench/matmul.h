@@ -132,7 +132,15 @@ QN_API QN_NODISCARD qn_status qn_matmul_grad(qn_compute *compute, const qn_rhs *
 /** How packed weights lie in memory. */
 typedef enum qn_layout {
     QN_LAYOUT_DEFAULT = 0, /* the one that suits type and processor best */
-    QN_LAYOUT_ROWS = 1     /* the rows of the file, each at a multiple of 64 bytes */
+    QN_LAYOUT_ROWS = 1,    /* the rows of the file, each at a multiple of 64 bytes */
+    QN_LAYOUT_TILES = 2,   /* 16 rows side by side, in planes of bits: the size of the file */
+    /* blocks of a few rows side by side, levels in bytes but for QN_LAYOUT_Q4_KX8; each for one
+     * type; products unpack them on the way */
+    QN_LAYOUT_Q8_0X4 = 3,
+    QN_LAYOUT_Q4_KX8 = 4,
+    QN_LAYOUT_Q4_KX2MMLA = 5,
+    QN_LAYOUT_Q5_KX8 = 6,
+    QN_LAYOUT_Q6_KX4 = 7
 } qn_layout;
 
 /** Weights packed once for many products. Any thread. */

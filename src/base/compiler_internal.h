@@ -10,6 +10,7 @@
 #define QNI_COLD                    __attribute__((cold))
 #define QNI_ALIGNED(n)              __attribute__((aligned(n)))
 #define QNI_PREFETCH_WRITE(ptr)     __builtin_prefetch((ptr), 1)
+#define QNI_NOINLINE                __attribute__((noinline))
 #else
 #define QNI_PRINTF(fmt_at, args_at)
 #define QNI_LIKELY(x)   (x)
@@ -18,6 +19,19 @@
 #define QNI_COLD
 #define QNI_ALIGNED(n)
 #define QNI_PREFETCH_WRITE(ptr) ((void)(ptr))
+#define QNI_NOINLINE
+#endif
+
+/* Before a loop of a constant number of turns: unroll it, or keep it rolled. */
+#if defined(__clang__)
+#define QNI_UNROLL _Pragma("clang loop unroll(full)")
+#define QNI_ROLLED _Pragma("clang loop unroll(disable)")
+#elif defined(__GNUC__)
+#define QNI_UNROLL _Pragma("GCC unroll 16")
+#define QNI_ROLLED _Pragma("GCC unroll 1")
+#else
+#define QNI_UNROLL
+#define QNI_ROLLED
 #endif
 
 #endif

@@ -66,6 +66,18 @@ typedef struct qni_dot_tile {
 typedef void (*qni_dot_fn)(const qni_dot_tile *tile);
 #define QNI_PROTO_dot(symbol) void symbol(const qni_dot_tile *tile)
 
+/* The same with weights in tiles of 16 rows (tile_internal.h): w is the tile of the first row, at a
+ * cache line, and w_stride the bytes of a tile. Columns are arranged beforehand: chunk i of column
+ * c is at a + i * a_stride + c * QNI_COLUMN_BYTES. */
+#define QNI_PROTO_dot_tiles(symbol) void symbol(const qni_dot_tile *tile)
+
+/* A row of quantized activations as dot_tiles of the same type and instruction set wants it: one
+ * piece of QNI_COLUMN_BYTES for every 256 elements, `stride` bytes apart. */
+#define QNI_COLUMN_BYTES 704
+typedef void (*qni_arrange_fn)(const uint8_t *a, int64_t n_elems, uint8_t *out, int64_t stride);
+#define QNI_PROTO_arrange(symbol) \
+    void symbol(const uint8_t *a, int64_t n_elems, uint8_t *out, int64_t stride)
+
 /* The transposed product, on widened weights: y[c][k] += sum over r of s[c][r] * w[r][k], each sum
  * in order of r. Strides in floats. */
 typedef struct qni_spread_tile {
@@ -151,6 +163,30 @@ const qni_kernel_row *qni_kernel_row_at(int index);
 
 /* True if the row is what QN_ISA_BEST gets on this machine. */
 bool qni_kernel_is_chosen(const qni_kernel_row *row);
+
+/* --- layouts of packed weights -------------------------------------------------------------------
+ *
+ * Groups of rows side by side; see layouts.def. A group that has fewer rows is packed as if the
+ * others were zero bytes. Packing loses nothing: unpacking gives the bytes back. */
+
+#define QNI_TILE_ROWS 16
+
+typedef bool (*qni_layout_fits_fn)(qn_dtype dtype);
+typedef int64_t (*qni_layout_bytes_fn)(qn_dtype dtype, int64_t n_elems);
+typedef void (*qni_layout_pack_fn)(qn_dtype dtype, const uint8_t *rows, int64_t stride,
+                                   int64_t n_rows, int64_t n_elems, uint8_t *group);
+typedef void (*qni_layout_unpack_fn)(qn_dtype dtype, const uint8_t *group, int64_t n_rows,
+                                     int64_t n_elems, uint8_t *rows, int64_t stride);
+
+#define QN_LAYOUT(symbol, name, n_rows, prefix)                                                  \
+    bool prefix##_fits(qn_dtype dtype);                                                          \
+    int64_t prefix##_bytes(qn_dtype dtype, int64_t n_elems);                                     \
+    void prefix##_pack(qn_dtype dtype, const uint8_t *rows, int64_t stride, int64_t n_group,     \
+                       int64_t n_elems, uint8_t *group);                                         \
+    void prefix##_unpack(qn_dtype dtype, const uint8_t *group, int64_t n_group, int64_t n_elems, \
+                         uint8_t *rows, int64_t stride);
+#include "kernels/layouts.def"
+#undef QN_LAYOUT
 
 /* --- search tables of the lattice types (iq1_*, iq2_*, iq3_*) -----------------------------------
  */

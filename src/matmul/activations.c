@@ -28,6 +28,10 @@ static qn_status quantize_piece(void *ctx, int64_t piece, int worker, qn_error *
         } else {
             (void)job->encode(x, 1, job->row_len, NULL, NULL, out);
         }
+        if (to->arrange) {
+            to->arrange(out, job->row_len, to->columns + row * QNI_COLUMN_BYTES,
+                        to->n_rows * QNI_COLUMN_BYTES);
+        }
     }
     return QN_OK;
 }

@@ -9,7 +9,9 @@ typedef struct qni_quantized {
     int64_t n_rows;
     int64_t stride; /* bytes of a row */
     uint8_t *bytes;
-    uint8_t *is_bad; /* n_rows flags: the row holds a NaN or an infinity; its blocks are 0 */
+    uint8_t *is_bad;        /* n_rows flags: the row holds a NaN or an infinity; its blocks are 0 */
+    qni_arrange_fn arrange; /* for tiles; or NULL */
+    uint8_t *columns;       /* arranged: of each 256 elements in turn, all rows */
 } qni_quantized;
 
 /* n_rows > 0 rows of row_len > 0 values. */

@@ -51,6 +51,7 @@ void qn_compute_free(qn_compute *compute)
     qn_compute_drop_cache(compute);
     qni_pool_free(compute->pool);
     qni_scratch_free(compute->allocator, &compute->activations);
+    qni_scratch_free(compute->allocator, &compute->columns);
     qni_scratch_free(compute->allocator, &compute->tiles);
     qni_free(compute->allocator, compute, sizeof *compute);
 }
@@ -100,7 +101,7 @@ qn_status qni_check_rhs(const qn_rhs *w, qni_rows *out_rows, qn_error *err)
              " %s elements take %" PRId64,
              w->n_bytes, w->n_out, w->n_in, qn_dtype_name(w->dtype), n_bytes);
     QN_CHECK(w->data, err, QN_ERR_INVALID_ARGUMENT, -1, "the weights have no bytes");
-    *out_rows = (qni_rows){w->dtype, w->n_out, w->n_in, w->data, n_row_bytes};
+    *out_rows = (qni_rows){w->dtype, w->n_out, w->n_in, w->data, n_row_bytes, NULL};
     return QN_OK;
 }
 

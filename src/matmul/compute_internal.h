@@ -4,18 +4,28 @@
 
 #include "matmul/matmul.h"
 
+/* One way to lay out packed weights: a row of kernels/layouts.def. */
+typedef struct qni_layout_row {
+    qn_layout layout;
+    int64_t n_group_rows;
+    qni_layout_fits_fn fits;
+    qni_layout_bytes_fn n_group_bytes;
+    qni_layout_pack_fn pack;
+    qni_layout_unpack_fn unpack;
+} qni_layout_row;
+
 /* Rows of weights as kernels read them. */
 typedef struct qni_rows {
     qn_dtype dtype;
     int64_t n_out;
     int64_t n_in;
     const uint8_t *bytes;
-    int64_t stride;
+    int64_t stride;               /* from row to row, or from group to group */
+    const qni_layout_row *layout; /* of groups; NULL: rows as in the file */
 } qni_rows;
 
 struct qn_packed {
     const qn_allocator *allocator;
-    qn_layout layout;
     qni_rows rows;
     uint8_t *bytes;
     int64_t n_bytes;
@@ -39,7 +49,8 @@ struct qn_compute {
     qni_pool *pool;
     qn_isa isa;
     qni_scratch activations; /* quantized rows of x, then a flag each */
-    qni_scratch tiles;       /* widened weights, one part a worker */
+    qni_scratch columns;     /* the same arranged for tiles */
+    qni_scratch tiles;       /* widened or unpacked weights, one part a worker */
     int64_t n_cache_bytes;
     int64_t n_cached_bytes;
     qni_cached *cached;

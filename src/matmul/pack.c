@@ -3,52 +3,101 @@
 
 #define ROW_ALIGNMENT 64
 
+static const qni_layout_row layouts[] = {
+#define QN_LAYOUT(symbol, name, n_rows, prefix) \
+    {QN_LAYOUT_##symbol, n_rows, prefix##_fits, prefix##_bytes, prefix##_pack, prefix##_unpack},
+#include "kernels/layouts.def"
+#undef QN_LAYOUT
+};
+
+/* NULL: not one of this version. */
+static const qni_layout_row *find_layout(qn_layout layout)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+        if (layouts[i].layout == layout) {
+            return &layouts[i];
+        }
+    }
+    return NULL;
+}
+
+/* Tiles where there are kernels for them, else rows. */
+static qn_layout default_layout(const qn_compute *compute, qn_dtype dtype)
+{
+    return qni_kernel_dot_tiles(dtype, compute->isa) ? QN_LAYOUT_TILES : QN_LAYOUT_ROWS;
+}
+
+/* --- packing -------------------------------------------------------------------------------------
+ */
+
 typedef struct pack_job {
     const qni_rows *from;
     qn_packed *to;
-    int64_t n_row_bytes;
 } pack_job;
 
 static qn_status pack_row(void *ctx, int64_t row, int worker, qn_error *err)
 {
     (void)worker, (void)err;
     const pack_job *job = ctx;
+    const qni_rows *from = job->from;
     uint8_t *to = job->to->bytes + row * job->to->rows.stride;
-    memcpy(to, job->from->bytes + row * job->from->stride, (size_t)job->n_row_bytes);
-    memset(to + job->n_row_bytes, 0, (size_t)(job->to->rows.stride - job->n_row_bytes));
+    memcpy(to, from->bytes + row * from->stride, (size_t)from->stride);
+    memset(to + from->stride, 0, (size_t)(job->to->rows.stride - from->stride));
     return QN_OK;
 }
 
-static qn_status packed_bytes(const qni_rows *rows, int64_t *out_stride, int64_t *out_n_bytes,
+static qn_status pack_group(void *ctx, int64_t group, int worker, qn_error *err)
+{
+    (void)worker, (void)err;
+    const pack_job *job = ctx;
+    const qni_rows *from = job->from;
+    const qni_rows *to = &job->to->rows;
+    const int64_t first = group * to->layout->n_group_rows;
+    const int64_t n_rows = qni_min_i64(to->layout->n_group_rows, from->n_out - first);
+    to->layout->pack(from->dtype, from->bytes + first * from->stride, from->stride, n_rows,
+                     from->n_in, job->to->bytes + group * to->stride);
+    return QN_OK;
+}
+
+/* Bytes from row to row, or group to group, how many of them, and all together. */
+static qn_status packed_bytes(const qni_rows *rows, const qni_layout_row *layout,
+                              int64_t *out_stride, int64_t *out_n, int64_t *out_n_bytes,
                               qn_error *err)
 {
-    QN_CHECK(qni_align_up_i64(rows->stride, ROW_ALIGNMENT, out_stride) &&
-                 qni_mul_i64(rows->n_out, *out_stride, out_n_bytes),
-             err, QN_ERR_OVERFLOW, -1, "%" PRId64 " rows of %" PRId64 " bytes do not fit",
-             rows->n_out, rows->stride);
+    *out_n = rows->n_out;
+    if (layout) {
+        *out_n = (rows->n_out - 1) / layout->n_group_rows + 1;
+        *out_stride = layout->n_group_bytes(rows->dtype, rows->n_in);
+    } else {
+        QN_CHECK(qni_align_up_i64(rows->stride, ROW_ALIGNMENT, out_stride), err, QN_ERR_OVERFLOW,
+                 -1, "rows of %" PRId64 " bytes do not fit", rows->stride);
+    }
+    QN_CHECK(qni_mul_i64(*out_n, *out_stride, out_n_bytes), err, QN_ERR_OVERFLOW, -1,
+             "%" PRId64 " groups of %" PRId64 " bytes do not fit", *out_n, *out_stride);
     return QN_OK;
 }
 
-static qn_status pack_rows(qn_compute *compute, const qni_rows *rows, qn_packed **out_packed,
-                           qn_error *err)
+static qn_status pack_rows(qn_compute *compute, const qni_rows *rows, const qni_layout_row *layout,
+                           qn_packed **out_packed, qn_error *err)
 {
     qn_packed *packed = qni_alloc_zeroed(compute->allocator, sizeof *packed);
     if (!packed) {
         return qni_fail_memory(err, sizeof *packed);
     }
     qn_status st = QN_OK;
+    int64_t n = 0;
     packed->allocator = compute->allocator;
-    packed->layout = QN_LAYOUT_ROWS;
     packed->rows = *rows;
-    QN_TRY_GOTO(packed_bytes(rows, &packed->rows.stride, &packed->n_bytes, err));
+    packed->rows.layout = layout;
+    QN_TRY_GOTO(packed_bytes(rows, layout, &packed->rows.stride, &n, &packed->n_bytes, err));
     packed->bytes = qni_alloc_aligned(packed->allocator, (size_t)packed->n_bytes, ROW_ALIGNMENT);
     if (!packed->bytes) {
         st = qni_fail_memory(err, (size_t)packed->n_bytes);
         goto done;
     }
     packed->rows.bytes = packed->bytes;
-    pack_job job = {rows, packed, rows->stride};
-    QN_TRY_GOTO(qni_pool_run(compute->pool, rows->n_out, pack_row, &job, err));
+    pack_job job = {rows, packed};
+    QN_TRY_GOTO(qni_pool_run(compute->pool, n, layout ? pack_group : pack_row, &job, err));
     *out_packed = packed;
     return QN_OK;
 done:
@@ -63,9 +112,16 @@ qn_status qn_pack(qn_compute *compute, const qn_rhs *w, qn_layout layout, qn_pac
     *out_packed = NULL;
     QN_CHECK(compute, err, QN_ERR_INVALID_ARGUMENT, -1, "no compute handle was given");
     QN_TRY(qni_check_rhs(w, &rows, err));
-    QN_CHECK(layout == QN_LAYOUT_DEFAULT || layout == QN_LAYOUT_ROWS, err, QN_ERR_UNSUPPORTED, -1,
+    if (layout == QN_LAYOUT_DEFAULT) {
+        layout = default_layout(compute, w->dtype);
+    }
+    const qni_layout_row *row = find_layout(layout);
+    QN_CHECK(row || layout == QN_LAYOUT_ROWS, err, QN_ERR_UNSUPPORTED, -1,
              "layout %d is not one of this version", (int)layout);
-    return pack_rows(compute, &rows, out_packed, err);
+    QN_CHECK(!row || row->fits(w->dtype), err, QN_ERR_UNSUPPORTED, -1,
+             "%s weights do not fit layout %d: use QN_LAYOUT_DEFAULT", qn_dtype_name(w->dtype),
+             (int)layout);
+    return pack_rows(compute, &rows, row, out_packed, err);
 }
 
 void qn_packed_free(qn_packed *packed)
@@ -86,7 +142,7 @@ int64_t qn_packed_bytes(const qn_packed *packed)
 
 qn_layout qn_packed_layout(const qn_packed *packed)
 {
-    return packed->layout;
+    return packed->rows.layout ? packed->rows.layout->layout : QN_LAYOUT_ROWS;
 }
 
 qn_rhs qn_packed_shape(const qn_packed *packed)
@@ -116,9 +172,11 @@ qn_status qni_cache_find(qn_compute *compute, const qn_rhs *w, const qni_rows *r
             return QN_OK;
         }
     }
+    const qni_layout_row *layout = find_layout(default_layout(compute, w->dtype));
     int64_t stride = 0;
+    int64_t n = 0;
     int64_t n_bytes = 0;
-    QN_TRY(packed_bytes(rows, &stride, &n_bytes, err));
+    QN_TRY(packed_bytes(rows, layout, &stride, &n, &n_bytes, err));
     if (n_bytes > compute->n_cache_bytes - compute->n_cached_bytes) {
         return QN_OK;
     }
@@ -126,7 +184,7 @@ qn_status qni_cache_find(qn_compute *compute, const qn_rhs *w, const qni_rows *r
     if (!entry) {
         return qni_fail_memory(err, sizeof *entry);
     }
-    const qn_status st = pack_rows(compute, rows, &entry->packed, err);
+    const qn_status st = pack_rows(compute, rows, layout, &entry->packed, err);
     if (st != QN_OK) {
         qni_free(compute->allocator, entry, sizeof *entry);
         return st;

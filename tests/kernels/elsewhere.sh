@@ -15,7 +15,8 @@ fi
 cmake -S "$source" -B "$build" -G Ninja "-DCMAKE_C_COMPILER=$compiler" "-DCMAKE_C_FLAGS=$flags" \
     -DCMAKE_BUILD_TYPE=None -DQN_WITH_CHECKERS=ON -DQN_WITH_TESTS=OFF -DQN_WITH_COMMAND=OFF \
     -DQN_WITH_BENCH=OFF -DQN_WITH_EXAMPLES=OFF "$@" >/dev/null
-cmake --build "$build" --target check_goldens check_kernels check_vec -j 2 >"$build/log" 2>&1 || { cat "$build/log"; exit 1; }
+cmake --build "$build" --target check_goldens check_kernels check_dots check_vec -j 2 >"$build/log" 2>&1 || { cat "$build/log"; exit 1; }
 $emulator "$build/tests/kernels/check_vec"
 $emulator "$build/tests/kernels/check_goldens" "$source/tests/goldens"
 $emulator "$build/tests/kernels/check_kernels" ${machine:+13}
+$emulator "$build/tests/kernels/check_dots" ${machine:+7}

@@ -1,5 +1,5 @@
 /* encode_legacy_internal.h — q4_0, q4_1, q5_0, q5_1, q8_0, q8_1: 32 elements a block, sixteen
- * blocks at a time.
+ * blocks at a time. (On x86 the last two are in x86/encode_q8_avx2.c.)
  *
  * Three steps: the extremes of each block; in lanes, one a block, the scales and their reciprocals;
  * element by element the levels. A NaN never wins a maximum and its level is the low byte of -2^31,
@@ -184,6 +184,7 @@ static qni_encode_result q5_1_group(const float *x, int n, qni_block_q5_1 *block
     return result;
 }
 
+#if !VEC_HAS_OWN_Q8
 /* --- q8_0, q8_1 ---------------------------------------------------------------------------------
  */
 
@@ -265,6 +266,8 @@ static qni_encode_result q8_1_group(const float *x, int n, qni_block_q8_1 *block
     return result;
 }
 
+#endif
+
 /* --- entry points -------------------------------------------------------------------------------
  */
 
@@ -305,11 +308,13 @@ ENCODE_GROUPS(q4_0)
 ENCODE_GROUPS(q4_1)
 ENCODE_GROUPS(q5_0)
 ENCODE_GROUPS(q5_1)
-ENCODE_GROUPS(q8_0)
-ENCODE_GROUPS(q8_1)
 ENCODE_WEIGHTED(q4_0)
 ENCODE_WEIGHTED(q4_1)
 ENCODE_WEIGHTED(q5_0)
 ENCODE_WEIGHTED(q5_1)
+#if !VEC_HAS_OWN_Q8
+ENCODE_GROUPS(q8_0)
+ENCODE_GROUPS(q8_1)
 ENCODE_PLAIN(q8_0)
 ENCODE_PLAIN(q8_1)
+#endif

@@ -344,6 +344,7 @@ QNI_PROTO_encode(VEC_NAME(qni_encode_nvfp4))
     return QNI_ENCODE_OK;
 }
 
+#if !VEC_HAS_OWN_Q8
 /* --- q8_K ---------------------------------------------------------------------------------------
  */
 
@@ -400,3 +401,5 @@ QNI_PROTO_encode(VEC_NAME(qni_encode_q8_k))
     }
     return result;
 }
+
+#endif

@@ -27,7 +27,7 @@ QNI_INLINE __m256i bytes_q2_k(const void *p, const block_head *head, int j)
     (void)head;
     return plane_of(block->qs, j);
 }
-DOT_AVX2(q2_k, bytes_q2_k, NULL, true, CHUNK, CHUNK, MINIMA, q8_k)
+DOT_AVX2_STAGED(q2_k, bytes_q2_k, CHUNK, CHUNK, MINIMA, q8_k, k16_min, 0, false, 16, 16)
 
 QNI_INLINE void begin_q3_k(const void *p, block_head *head)
 {
@@ -47,7 +47,7 @@ QNI_INLINE __m256i bytes_q3_k(const void *p, const block_head *head, int j)
     const __m256i q = _mm256_sub_epi8(plane_of(block->qs, j), four);
     return q;
 }
-DOT_AVX2(q3_k, bytes_q3_k, NULL, true, CHUNK, CHUNK, PLAIN, q8_k)
+DOT_AVX2_STAGED(q3_k, bytes_q3_k, CHUNK, CHUNK, PLAIN, q8_k, k16, 4, false, 16, 16)
 
 /* Eight bytes, each twice, as 16-bit integers. */
 QNI_INLINE __m256i twice_x8(uint64_t bytes)
@@ -84,7 +84,7 @@ QNI_INLINE __m256i bytes_q4_k(const void *p, const block_head *head, int j)
     (void)head;
     return nibbles_of(block->qs, j);
 }
-DOT_AVX2(q4_k, bytes_q4_k, NULL, true, CHUNK, CHUNK, MINIMA, q8_k)
+DOT_AVX2_STAGED(q4_k, bytes_q4_k, CHUNK, CHUNK, MINIMA, q8_k, k32_min, 0, false, 32, 32)
 
 QNI_INLINE void begin_q5_k(const void *p, block_head *head)
 {
@@ -101,7 +101,7 @@ QNI_INLINE __m256i bytes_q5_k(const void *p, const block_head *head, int j)
     const __m256i high = _mm256_and_si256(is_set, _mm256_set1_epi8(16));
     return _mm256_or_si256(nibbles_of(block->qs, j), high);
 }
-DOT_AVX2(q5_k, bytes_q5_k, NULL, true, CHUNK, CHUNK, MINIMA, q8_k)
+DOT_AVX2_STAGED(q5_k, bytes_q5_k, CHUNK, CHUNK, MINIMA, q8_k, k32_min16, 0, false, 16, 32)
 
 QNI_INLINE void begin_q6_k(const void *p, block_head *head)
 {
@@ -125,7 +125,7 @@ QNI_INLINE __m256i bytes_q6_k(const void *p, const block_head *head, int j)
     const __m256i q = _mm256_sub_epi8(_mm256_or_si256(nibble, two), _mm256_set1_epi8(32));
     return q;
 }
-DOT_AVX2(q6_k, bytes_q6_k, NULL, true, CHUNK, CHUNK, PLAIN, q8_k)
+DOT_AVX2_STAGED(q6_k, bytes_q6_k, CHUNK, CHUNK, PLAIN, q8_k, k16, 32, false, 16, 16)
 
 QNI_INLINE void begin_iq4_xs(const void *p, block_head *head)
 {
@@ -145,7 +145,7 @@ QNI_INLINE __m256i bytes_iq4_xs(const void *p, const block_head *head, int j)
     (void)head;
     return look_up(iq4_levels(), split_nibbles(block->qs + 16 * j));
 }
-DOT_AVX2(iq4_xs, bytes_iq4_xs, NULL, true, CHUNK, CHUNK, PLAIN, q8_k)
+DOT_AVX2_STAGED(iq4_xs, bytes_iq4_xs, CHUNK, CHUNK, PLAIN, q8_k, sk, 0, true, 32, 32)
 
 QNI_INLINE void begin_tq2_0(const void *p, block_head *head)
 {
@@ -159,4 +159,4 @@ QNI_INLINE __m256i bytes_tq2_0(const void *p, const block_head *head, int j)
     (void)head;
     return _mm256_sub_epi8(plane_of(block->qs, j), _mm256_set1_epi8(1));
 }
-DOT_AVX2(tq2_0, bytes_tq2_0, NULL, false, CHUNK, CHUNK, PLAIN, q8_k)
+DOT_AVX2_STAGED(tq2_0, bytes_tq2_0, CHUNK, CHUNK, PLAIN, q8_k, k, 1, false, 32, 0)

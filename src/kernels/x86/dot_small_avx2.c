@@ -29,7 +29,7 @@ QNI_INLINE __m256i bytes_q4_0(const void *p, const block_head *head, int j)
     (void)head, (void)j;
     return _mm256_sub_epi8(split_nibbles(block->qs), _mm256_set1_epi8(8));
 }
-DOT_AVX2(q4_0, bytes_q4_0, NULL, false, 32, 32, PLAIN, q8_0)
+DOT_AVX2_STAGED(q4_0, bytes_q4_0, 32, 32, PLAIN, q8_0, b32, 8, false, 32, 0)
 
 QNI_INLINE __m256i bytes_q4_1(const void *p, const block_head *head, int j)
 {
@@ -37,7 +37,7 @@ QNI_INLINE __m256i bytes_q4_1(const void *p, const block_head *head, int j)
     (void)head, (void)j;
     return split_nibbles(block->qs);
 }
-DOT_AVX2(q4_1, bytes_q4_1, NULL, false, 32, 32, SUMS, q8_1)
+DOT_AVX2_STAGED(q4_1, bytes_q4_1, 32, 32, SUMS, q8_1, b32_sum, 0, false, 32, 0)
 
 QNI_INLINE __m256i bytes_q5_0(const void *p, const block_head *head, int j)
 {
@@ -45,7 +45,7 @@ QNI_INLINE __m256i bytes_q5_0(const void *p, const block_head *head, int j)
     (void)head, (void)j;
     return _mm256_sub_epi8(join_fifth_bits(block->qs, block->qh), _mm256_set1_epi8(16));
 }
-DOT_AVX2(q5_0, bytes_q5_0, NULL, false, 32, 32, PLAIN, q8_0)
+DOT_AVX2_STAGED(q5_0, bytes_q5_0, 32, 32, PLAIN, q8_0, b32, 16, false, 32, 0)
 
 QNI_INLINE __m256i bytes_q5_1(const void *p, const block_head *head, int j)
 {
@@ -53,7 +53,7 @@ QNI_INLINE __m256i bytes_q5_1(const void *p, const block_head *head, int j)
     (void)head, (void)j;
     return join_fifth_bits(block->qs, block->qh);
 }
-DOT_AVX2(q5_1, bytes_q5_1, NULL, false, 32, 32, SUMS, q8_1)
+DOT_AVX2_STAGED(q5_1, bytes_q5_1, 32, 32, SUMS, q8_1, b32_sum16, 0, false, 16, 0)
 
 QNI_INLINE __m256i bytes_q8_0(const void *p, const block_head *head, int j)
 {
@@ -61,7 +61,7 @@ QNI_INLINE __m256i bytes_q8_0(const void *p, const block_head *head, int j)
     (void)head, (void)j;
     return load_32(block->qs);
 }
-DOT_AVX2(q8_0, bytes_q8_0, NULL, false, 32, 32, PLAIN, q8_0)
+DOT_AVX2_STAGED(q8_0, bytes_q8_0, 32, 32, PLAIN, q8_0, s32, 0, true, 32, 0)
 
 QNI_INLINE __m256i bytes_iq4_nl(const void *p, const block_head *head, int j)
 {
@@ -69,7 +69,7 @@ QNI_INLINE __m256i bytes_iq4_nl(const void *p, const block_head *head, int j)
     (void)head, (void)j;
     return look_up(iq4_levels(), split_nibbles(block->qs));
 }
-DOT_AVX2(iq4_nl, bytes_iq4_nl, NULL, false, 32, 32, PLAIN, q8_0)
+DOT_AVX2_STAGED(iq4_nl, bytes_iq4_nl, 32, 32, PLAIN, q8_0, s32, 0, true, 32, 0)
 
 QNI_INLINE void begin_mxfp4(const void *p, block_head *head)
 {
@@ -83,7 +83,7 @@ QNI_INLINE __m256i bytes_mxfp4(const void *p, const block_head *head, int j)
     (void)head, (void)j;
     return look_up(fp4_levels(), split_nibbles(block->qs));
 }
-DOT_AVX2(mxfp4, bytes_mxfp4, NULL, false, 32, 32, PLAIN, q8_0)
+DOT_AVX2_STAGED(mxfp4, bytes_mxfp4, 32, 32, PLAIN, q8_0, b32, 12, false, 32, 0)
 
 QNI_INLINE void begin_nvfp4(const void *p, block_head *head)
 {
@@ -115,7 +115,7 @@ QNI_INLINE __m256i bytes_q1_0(const void *p, const block_head *head, int j)
     const __m256i is_one = spread_bits(qni_load_u32le(block->bits + 4 * j));
     return _mm256_sub_epi8(_mm256_and_si256(is_one, _mm256_set1_epi8(2)), _mm256_set1_epi8(1));
 }
-DOT_AVX2(q1_0, bytes_q1_0, NULL, false, 128, 32, PLAIN, q8_0)
+DOT_AVX2_STAGED(q1_0, bytes_q1_0, 128, 32, PLAIN, q8_0, b32, 1, false, 32, 0)
 
 QNI_INLINE void begin_q2_0(const void *p, block_head *head)
 {

@@ -1,0 +1,264 @@
+/* tiles.c — rows into tiles of 16 and back, for every type of tiles.def. Layout: tile_internal.h.
+ *
+ * Both directions read the same two descriptions: where the bits of an element are in a block
+ * (tiles.def), and where they are in a plane of a tile (plane_place()). */
+#include "kernels/numeric_internal.h"
+#include "kernels/tile_internal.h"
+
+static const qni_tile_format formats[QN_DTYPE_LIMIT] = {
+#define QN_TILE(dtype, low_width, low_at, low_run, high_width, high_at, high_run, half_at, \
+                n_halves, byte_at, n_bytes)                                                \
+    [QN_DTYPE_##dtype] = {{low_width, low_at, low_run},                                    \
+                          {high_width, high_at, high_run},                                 \
+                          half_at,                                                         \
+                          n_halves,                                                        \
+                          byte_at,                                                         \
+                          n_bytes},
+#include "kernels/tiles.def"
+#undef QN_TILE
+};
+
+bool qni_tile_fits(qn_dtype dtype)
+{
+    return (int)dtype >= 0 && (int)dtype < QN_DTYPE_LIMIT && formats[dtype].low.width != 0;
+}
+
+/* --- sizes ---------------------------------------------------------------------------------------
+ */
+
+static int block_field_bytes(const qni_tile_format *f)
+{
+    return TILE_ROWS * (2 * f->n_halves + f->n_bytes);
+}
+
+static int sub_bytes(const qni_tile_format *f)
+{
+    return TILE_VECTOR * (f->low.width + f->high.width);
+}
+
+int64_t qni_tile_field_bytes(qn_dtype dtype, int n_subs)
+{
+    const int64_t n_blocks = n_subs * TILE_SUB / qn_dtype_block_elems(dtype);
+    const int64_t n_bytes = n_blocks * block_field_bytes(&formats[dtype]);
+    return (n_bytes + TILE_VECTOR - 1) / TILE_VECTOR * TILE_VECTOR;
+}
+
+static int64_t chunk_bytes(qn_dtype dtype, int n_subs)
+{
+    return qni_tile_field_bytes(dtype, n_subs) + n_subs * sub_bytes(&formats[dtype]);
+}
+
+int64_t qni_tile_bytes(qn_dtype dtype, int64_t n_elems)
+{
+    const int n_rest = (int)(n_elems % TILE_CHUNK) / TILE_SUB;
+    return n_elems / TILE_CHUNK * chunk_bytes(dtype, TILE_CHUNK / TILE_SUB) +
+           (n_rest > 0 ? chunk_bytes(dtype, n_rest) : 0);
+}
+
+/* --- levels of a block of the file ---------------------------------------------------------------
+ */
+
+/* Visits the bits of a plane in a block: n levels, each at the same shift in a byte of its own. */
+typedef void (*stretch_fn)(uint8_t *bytes, uint8_t *levels, int n, int shift, int mask, int up);
+
+static void take_stretch(uint8_t *bytes, uint8_t *levels, int n, int shift, int mask, int up)
+{
+    for (int i = 0; i < n; i++) {
+        levels[i] = (uint8_t)(levels[i] | (bytes[i] >> shift & mask) << up);
+    }
+}
+
+static void put_stretch(uint8_t *bytes, uint8_t *levels, int n, int shift, int mask, int up)
+{
+    for (int i = 0; i < n; i++) {
+        bytes[i] = (uint8_t)(bytes[i] | (levels[i] >> up & mask) << shift);
+    }
+}
+
+/* up: where the plane's bits are in a level. */
+static void each_stretch(const qni_tile_plane *plane, int up, int n_elems, uint8_t *block,
+                         uint8_t *levels, stretch_fn stretch)
+{
+    if (plane->width == 0) {
+        return;
+    }
+    const int n_shifts = 8 / plane->width;
+    const int mask = (1 << plane->width) - 1;
+    for (int first = 0; first < n_elems; first += plane->run) {
+        const int s = first / plane->run % n_shifts;
+        const int h = first / plane->run / n_shifts;
+        stretch(block + plane->at + h * plane->run, levels + first, plane->run, plane->width * s,
+                mask, up);
+    }
+}
+
+void qni_take_levels(qn_dtype dtype, const uint8_t *block, uint8_t *levels)
+{
+    const qni_tile_format *f = &formats[dtype];
+    const int n_elems = (int)qn_dtype_block_elems(dtype);
+    uint8_t copy[QNI_SUPER];
+    memcpy(copy, block, (size_t)qn_dtype_block_bytes(dtype));
+    memset(levels, 0, (size_t)n_elems);
+    each_stretch(&f->low, 0, n_elems, copy, levels, take_stretch);
+    each_stretch(&f->high, f->low.width, n_elems, copy, levels, take_stretch);
+}
+
+void qni_put_levels(qn_dtype dtype, uint8_t *levels, uint8_t *block)
+{
+    const qni_tile_format *f = &formats[dtype];
+    const int n_elems = (int)qn_dtype_block_elems(dtype);
+    each_stretch(&f->low, 0, n_elems, block, levels, put_stretch);
+    each_stretch(&f->high, f->low.width, n_elems, block, levels, put_stretch);
+}
+
+/* --- levels of a row of a tile -------------------------------------------------------------------
+ */
+
+/* Where group g of a plane is: its vector, and the shift inside each byte. */
+typedef struct place {
+    int vector;
+    int shift;
+} place;
+
+static place plane_place(int width, int g)
+{
+    switch (width) {
+    case 8:
+        return (place){g, 0};
+    case 4:
+        return (place){g % 4, g / 4 * 4};
+    case 2:
+        return (place){g / 4, g % 4 * 2};
+    default:
+        return (place){0, g};
+    }
+}
+
+/* Each plane holds `width` bits of a level from bit `up`. Four levels at a time: what is shifted
+ * was masked, so that nothing crosses from byte to byte. */
+static void put_plane(int width, int up, const uint8_t *levels, uint8_t *row)
+{
+    const uint32_t mask = 0x01010101u * ((1u << width) - 1);
+    for (int g = 0; width > 0 && g < 8; g++) {
+        const place at = plane_place(width, g);
+        uint32_t four;
+        uint32_t bytes;
+        memcpy(&four, levels + 4 * g, sizeof four);
+        memcpy(&bytes, row + TILE_VECTOR * at.vector, sizeof bytes);
+        bytes |= (four >> up & mask) << at.shift;
+        memcpy(row + TILE_VECTOR * at.vector, &bytes, sizeof bytes);
+    }
+}
+
+static void take_plane(int width, int up, const uint8_t *row, uint8_t *levels)
+{
+    const uint32_t mask = 0x01010101u * ((1u << width) - 1);
+    for (int g = 0; width > 0 && g < 8; g++) {
+        const place at = plane_place(width, g);
+        uint32_t four;
+        uint32_t bytes;
+        memcpy(&four, levels + 4 * g, sizeof four);
+        memcpy(&bytes, row + TILE_VECTOR * at.vector, sizeof bytes);
+        four |= (bytes >> at.shift & mask) << up;
+        memcpy(levels + 4 * g, &four, sizeof four);
+    }
+}
+
+/* --- rows ----------------------------------------------------------------------------------------
+ */
+
+/* A row of a chunk of a tile. */
+typedef struct tile_row {
+    qn_dtype dtype;
+    const qni_tile_format *format;
+    int n_block_elems;
+    int n_block_bytes;
+    int n_subs;
+    int64_t subs_at;
+    int row;
+} tile_row;
+
+static void pack_chunk_row(const tile_row *t, const uint8_t *block, uint8_t *chunk)
+{
+    const qni_tile_format *f = t->format;
+    uint8_t levels[TILE_CHUNK];
+    uint8_t *field = chunk;
+    uint8_t *sub = chunk + t->subs_at + 4 * t->row;
+    for (int at = 0; at < t->n_subs * TILE_SUB; at += t->n_block_elems) {
+        for (int i = 0; i < f->n_halves; i++, field += 2 * TILE_ROWS) {
+            memcpy(field + 2 * t->row, block + f->half_at + 2 * i, 2);
+        }
+        for (int i = 0; i < f->n_bytes; i++, field += TILE_ROWS) {
+            field[t->row] = block[f->byte_at + i];
+        }
+        qni_take_levels(t->dtype, block, levels);
+        for (int i = 0; i < t->n_block_elems; i += TILE_SUB, sub += sub_bytes(f)) {
+            put_plane(f->low.width, 0, levels + i, sub);
+            put_plane(f->high.width, f->low.width, levels + i, sub + TILE_VECTOR * f->low.width);
+        }
+        block += t->n_block_bytes;
+    }
+}
+
+static void unpack_chunk_row(const tile_row *t, const uint8_t *chunk, uint8_t *block)
+{
+    const qni_tile_format *f = t->format;
+    uint8_t levels[TILE_CHUNK];
+    const uint8_t *field = chunk;
+    const uint8_t *sub = chunk + t->subs_at + 4 * t->row;
+    for (int at = 0; at < t->n_subs * TILE_SUB; at += t->n_block_elems) {
+        memset(block, 0, (size_t)t->n_block_bytes);
+        memset(levels, 0, sizeof levels);
+        for (int i = 0; i < f->n_halves; i++, field += 2 * TILE_ROWS) {
+            memcpy(block + f->half_at + 2 * i, field + 2 * t->row, 2);
+        }
+        for (int i = 0; i < f->n_bytes; i++, field += TILE_ROWS) {
+            block[f->byte_at + i] = field[t->row];
+        }
+        for (int i = 0; i < t->n_block_elems; i += TILE_SUB, sub += sub_bytes(f)) {
+            take_plane(f->low.width, 0, sub, levels + i);
+            take_plane(f->high.width, f->low.width, sub + TILE_VECTOR * f->low.width, levels + i);
+        }
+        qni_put_levels(t->dtype, levels, block);
+        block += t->n_block_bytes;
+    }
+}
+
+static tile_row row_of_chunk(qn_dtype dtype, int64_t n_elems_left, int row)
+{
+    const int n_subs = (int)(qni_min_i64(TILE_CHUNK, n_elems_left) / TILE_SUB);
+    return (tile_row){dtype,
+                      &formats[dtype],
+                      (int)qn_dtype_block_elems(dtype),
+                      (int)qn_dtype_block_bytes(dtype),
+                      n_subs,
+                      qni_tile_field_bytes(dtype, n_subs),
+                      row};
+}
+
+void qni_tile_pack(qn_dtype dtype, const uint8_t *rows, int64_t stride, int64_t n_rows,
+                   int64_t n_elems, uint8_t *group)
+{
+    memset(group, 0, (size_t)qni_tile_bytes(dtype, n_elems));
+    for (int64_t at = 0; at < n_elems; at += TILE_CHUNK) {
+        const int64_t from = at / qn_dtype_block_elems(dtype) * qn_dtype_block_bytes(dtype);
+        for (int r = 0; r < n_rows; r++) {
+            const tile_row t = row_of_chunk(dtype, n_elems - at, r);
+            pack_chunk_row(&t, rows + r * stride + from, group);
+        }
+        group += chunk_bytes(dtype, (int)(qni_min_i64(TILE_CHUNK, n_elems - at) / TILE_SUB));
+    }
+}
+
+void qni_tile_unpack(qn_dtype dtype, const uint8_t *group, int64_t n_rows, int64_t n_elems,
+                     uint8_t *rows, int64_t stride)
+{
+    for (int64_t at = 0; at < n_elems; at += TILE_CHUNK) {
+        const int64_t to = at / qn_dtype_block_elems(dtype) * qn_dtype_block_bytes(dtype);
+        for (int r = 0; r < n_rows; r++) {
+            const tile_row t = row_of_chunk(dtype, n_elems - at, r);
+            unpack_chunk_row(&t, group, rows + r * stride + to);
+        }
+        group += chunk_bytes(dtype, (int)(qni_min_i64(TILE_CHUNK, n_elems - at) / TILE_SUB));
+    }
+}
