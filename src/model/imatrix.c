@@ -74,28 +74,58 @@ static qn_status check_finite(const entry *e, qn_error *err)
 
 /* --- the .dat form ---------------------------------------------------------------------------- */
 
-static qn_status take_i32(qni_cursor *cur, const char *what, int32_t *out, qn_error *err)
+/* Which part of the file is being read, for messages. */
+typedef struct dat_place {
+    int32_t number; /* of the entry, from 1; 0: what follows the entries */
+    int32_t n_entries;
+    const char *name; /* of the entry, escaped; NULL: not read yet */
+} dat_place;
+
+static qn_status refuse_cut(const qni_cursor *cur, const dat_place *place, const char *what,
+                            qn_error *err)
+{
+    const int64_t n_left = qni_cursor_left(cur);
+    if (place->number == 0) {
+        return qni_fail(err, QN_ERR_INVALID_IMATRIX, cur->pos,
+                        "the file ends inside the %s: %" PRId64
+                        " of 4 bytes are there; it is cut: copy or make the matrix again",
+                        what, n_left);
+    }
+    return qni_fail(err, QN_ERR_INVALID_IMATRIX, cur->pos,
+                    "the file ends inside entry %d of %d%s%s: %" PRId64
+                    " of the 4 bytes of its %s are there, at byte %" PRId64
+                    "; it is cut: copy or make the matrix again",
+                    (int)place->number, (int)place->n_entries, place->name != NULL ? ", " : "",
+                    place->name != NULL ? place->name : "", n_left, what, cur->pos);
+}
+
+static qn_status take_i32(qni_cursor *cur, const dat_place *place, const char *what, int32_t *out,
+                          qn_error *err)
 {
     uint32_t bits;
+    if (qni_cursor_left(cur) < 4) {
+        return refuse_cut(cur, place, what, err);
+    }
     QN_TRY(qni_cursor_u32(cur, &bits, what, err));
     *out = (int32_t)bits;
     return QN_OK;
 }
 
-static qn_status parse_dat_entry(qn_imatrix *m, qni_cursor *cur, int32_t number, qn_error *err)
+static qn_status parse_dat_entry(qn_imatrix *m, qni_cursor *cur, dat_place place, qn_error *err)
 {
     int32_t n_name, n_calls, n_values;
     const uint8_t *name, *values;
     const int64_t start = cur->pos;
-    QN_TRY(take_i32(cur, "length of an entry's name", &n_name, err));
+    QN_TRY(take_i32(cur, &place, "name's length", &n_name, err));
     QN_CHECK(n_name > 0 && n_name <= qni_cursor_left(cur), err, QN_ERR_INVALID_IMATRIX, start,
-             "entry %d has a name of %d bytes; this is no importance matrix, or it is cut", number,
-             n_name);
+             "entry %d of %d, at byte %" PRId64 ", has a name of %d bytes, but %" PRId64
+             " are left; this is no importance matrix, or it is cut",
+             (int)place.number, (int)place.n_entries, start, (int)n_name, qni_cursor_left(cur));
     QN_TRY(qni_cursor_take(cur, n_name, &name, "name of an entry", err));
     qni_name_text text;
-    (void)qni_escape_name((const char *)name, n_name, &text);
-    QN_TRY(take_i32(cur, "number of calls", &n_calls, err));
-    QN_TRY(take_i32(cur, "number of values", &n_values, err));
+    place.name = qni_escape_name((const char *)name, n_name, &text);
+    QN_TRY(take_i32(cur, &place, "number of calls", &n_calls, err));
+    QN_TRY(take_i32(cur, &place, "number of values", &n_values, err));
     QN_CHECK(
         n_values >= 1 && n_values <= qni_cursor_left(cur) / 4, err, QN_ERR_INVALID_IMATRIX, start,
         "entry %s announces %d values, but %" PRId64 " bytes are left; the file is cut or damaged",
@@ -112,20 +142,25 @@ static qn_status parse_dat_entry(qn_imatrix *m, qni_cursor *cur, int32_t number,
 
 static qn_status parse_dat_trailer(qn_imatrix *m, qni_cursor *cur, qn_error *err)
 {
+    const dat_place place = {.number = 0};
     int32_t n_chunks, n_dataset;
     const uint8_t *dataset;
     if (qni_cursor_left(cur) == 0) {
         return QN_OK;
     }
-    QN_TRY(take_i32(cur, "number of chunks", &n_chunks, err));
+    QN_TRY(take_i32(cur, &place, "number of chunks", &n_chunks, err));
     m->n_chunks = n_chunks;
     if (qni_cursor_left(cur) == 0) {
         return QN_OK;
     }
-    QN_TRY(take_i32(cur, "length of the data set's name", &n_dataset, err));
+    QN_TRY(take_i32(cur, &place, "length of the data set's name", &n_dataset, err));
     if (n_dataset <= 0) {
         return QN_OK;
     }
+    QN_CHECK(n_dataset <= qni_cursor_left(cur), err, QN_ERR_INVALID_IMATRIX, cur->pos,
+             "the file ends inside the name of the data set: %" PRId64
+             " of %d bytes are there; it is cut: copy or make the matrix again",
+             qni_cursor_left(cur), (int)n_dataset);
     QN_TRY(qni_cursor_take(cur, n_dataset, &dataset, "name of the data set", err));
     m->dataset = qni_arena_copy(&m->arena, dataset, (size_t)n_dataset);
     return m->dataset != NULL ? QN_OK : qni_fail_memory(err, (size_t)n_dataset);
@@ -134,17 +169,16 @@ static qn_status parse_dat_trailer(qn_imatrix *m, qni_cursor *cur, qn_error *err
 static qn_status parse_dat(qn_imatrix *m, const void *bytes, size_t n_bytes, qn_error *err)
 {
     qni_cursor cur = {.bytes = bytes, .n_bytes = (int64_t)n_bytes};
+    const dat_place head = {.number = 0};
     int32_t n_entries;
-    QN_TRY(take_i32(&cur, "number of entries", &n_entries, err));
-    /* the smallest entry has a name of 1 byte and 1 value */
-    QN_CHECK(n_entries >= 1 && n_entries <= qni_cursor_left(&cur) / 17, err, QN_ERR_INVALID_IMATRIX,
-             0,
-             "%d entries are announced in a file of %zu bytes; this is no importance matrix, or it "
-             "is cut",
-             n_entries, n_bytes);
-    QN_TRY(reserve(m, n_entries, err));
+    QN_TRY(take_i32(&cur, &head, "number of entries", &n_entries, err));
+    QN_CHECK(n_entries >= 1, err, QN_ERR_INVALID_IMATRIX, 0,
+             "%d entries are announced; this is no importance matrix", (int)n_entries);
+    /* the smallest entry has a name of 1 byte and 1 value: no more than this many can be there */
+    QN_TRY(reserve(m, qni_min_i64(n_entries, qni_cursor_left(&cur) / 17 + 1), err));
     for (int32_t i = 0; i < n_entries; i++) {
-        QN_TRY(parse_dat_entry(m, &cur, i, err));
+        const dat_place place = {.number = i + 1, .n_entries = n_entries};
+        QN_TRY(parse_dat_entry(m, &cur, place, err));
     }
     return parse_dat_trailer(m, &cur, err);
 }

@@ -93,9 +93,50 @@ static void broken_dat(void **state)
         qn_imatrix *m;
         const qn_status st = qn_imatrix_parse(b.at, n, NULL, &m, NULL);
         const bool may_end = n == n_entries || n == n_entries + 4 || n == b.n;
-        assert_int_equal(st == QN_OK, may_end);
+        assert_int_equal(st, may_end ? QN_OK : QN_ERR_INVALID_IMATRIX);
         assert_int_equal(m != NULL, may_end);
         qn_imatrix_free(m);
+    }
+}
+
+/* A cut inside an entry is told by the entry's number or name and the byte of the field. */
+static void cuts_are_placed(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t n_bytes; /* of the file; an entry takes 28, the first begins at byte 4 */
+        int64_t offset;
+        const char *words[3];
+    } cases[] = {
+        {3, 0, {"number of entries", "3 of 4 bytes", "cut"}},
+        {4 + 28 + 2, 32, {"entry 2 of 2", "2 of the 4 bytes of its name's length", "byte 32"}},
+        {4 + 28 + 4 + 5, 32, {"entry 2 of 2", "name of 8 bytes", "byte 32"}},
+        {4 + 28 + 12, 44, {"entry 2 of 2, b.weight", "number of calls", "byte 44"}},
+        {4 + 28 + 16 + 3,
+         48,
+         {"entry 2 of 2, b.weight", "3 of the 4 bytes of its number of values", "byte 48"}},
+        {4 + 28 + 20 + 7, 32, {"entry b.weight", "2 values", "7 bytes"}},
+        {4 + 56 + 1, 60, {"number of chunks", "1 of 4 bytes", "cut"}},
+        {4 + 56 + 4 + 2, 64, {"length of the data set's name", "2 of 4 bytes", "cut"}},
+        {4 + 56 + 8 + 3, 68, {"name of the data set", "3 of 4 bytes", "cut"}},
+    };
+    bytes b = {.n = 0};
+    put_i32(&b, 2);
+    put_entry(&b, "a.weight", 1, 8.0f, 2.0f);
+    put_entry(&b, "b.weight", 1, 8.0f, 2.0f);
+    put_i32(&b, 7);
+    put_text(&b, "text");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        qn_imatrix *m;
+        qn_error err = QN_ERROR_INIT;
+        assert_int_equal(qn_imatrix_parse(b.at, cases[i].n_bytes, NULL, &m, &err),
+                         QN_ERR_INVALID_IMATRIX);
+        assert_int_equal(err.offset, cases[i].offset);
+        for (int w = 0; w < 3; w++) {
+            if (strstr(err.message, cases[i].words[w]) == NULL) {
+                fail_msg("case %zu: %s", i, err.message);
+            }
+        }
     }
 }
 
@@ -269,9 +310,10 @@ static void filters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dat_form),   cmocka_unit_test(broken_dat), cmocka_unit_test(hostile_dat),
-        cmocka_unit_test(not_finite), cmocka_unit_test(gguf_form),  cmocka_unit_test(broken_gguf),
-        cmocka_unit_test(filters),
+        cmocka_unit_test(dat_form),        cmocka_unit_test(broken_dat),
+        cmocka_unit_test(cuts_are_placed), cmocka_unit_test(hostile_dat),
+        cmocka_unit_test(not_finite),      cmocka_unit_test(gguf_form),
+        cmocka_unit_test(broken_gguf),     cmocka_unit_test(filters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
