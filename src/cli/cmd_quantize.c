@@ -1,103 +1,8 @@
 /* cmd_quantize.c — `quench quantize`: llama-quantize's arguments and bytes. */
-#include "cli/digest.h"
-#include "cli/plan_show.h"
+#include "cli/plan_run.h"
 #include "cli/quantize_args.h"
 
 #define MIB (1024 * 1024)
-
-/* SHA-256 of each output, fed by the run. */
-typedef struct digest_feed {
-    cli_digest *digest;
-    int32_t output; /* the one being fed */
-    char *hex;      /* CLI_DIGEST_HEX bytes an output */
-} digest_feed;
-
-static void feed(void *ctx, int32_t output, const void *bytes, size_t n_bytes)
-{
-    digest_feed *to = ctx;
-
-    if (output != to->output) {
-        cli_digest_take(to->digest, to->hex + (size_t)to->output * CLI_DIGEST_HEX);
-        to->output = output;
-    }
-    cli_digest_add(to->digest, bytes, n_bytes);
-}
-
-static void set_run_options(const cli_call *call, const quantize_paths *paths,
-                            cli_progress *progress, digest_feed *digests, qn_run_options *out)
-{
-    const quantize_values *values = call->values;
-
-    *out = (qn_run_options)QN_RUN_OPTIONS_INIT;
-    out->n_threads = (int32_t)(paths->n_threads > 0 ? paths->n_threads : call->common.n_threads);
-    out->memory_bytes = call->common.n_memory_bytes > 0 ? call->common.n_memory_bytes
-                                                        : values->max_buffer_mib * MIB;
-    out->isa = call->common.isa;
-    out->progress = cli_progress_step;
-    out->progress_ctx = progress;
-    out->log = cli_log;
-    out->log_ctx = cli_log_ctx(call);
-    out->want_errors = values->report_path != NULL || values->fail_above.n > 0;
-    out->is_check_only = values->do_check;
-    out->do_resume = values->do_resume;
-    if (digests->digest != NULL) {
-        out->on_output_bytes = feed;
-        out->bytes_ctx = digests;
-    }
-}
-
-static int start_digests(const cli_call *call, const qn_plan *plan, digest_feed *out_digests)
-{
-    const quantize_values *values = call->values;
-    qn_error err = QN_ERROR_INIT;
-
-    *out_digests = (digest_feed){NULL, 0, NULL};
-    if (!values->want_sha256) {
-        return CLI_OK;
-    }
-    out_digests->digest = cli_digest_new(&err);
-    if (out_digests->digest == NULL) {
-        return cli_fail(&err);
-    }
-    out_digests->hex = cli_alloc((size_t)qn_plan_n_outputs(plan), CLI_DIGEST_HEX);
-    return CLI_OK;
-}
-
-static int fail_run(const cli_call *call, const quantize_paths *paths, const qn_error *err)
-{
-    const quantize_values *values = call->values;
-    cli_text out = {NULL, 0, 0};
-
-    if (err->status != QN_ERR_CANCELLED) {
-        return cli_fail(err);
-    }
-    cli_text_escape(&out, paths->out.chars, (int64_t)paths->out.n, 0);
-    cli_error("%s: interrupted; %s", out.chars,
-              values->do_resume ? "run the same command again to continue" : "nothing was written");
-    cli_text_free(&out);
-    return CLI_FAILED;
-}
-
-/* begin, all items, limits, commit. */
-static int run_steps(const cli_call *call, const qn_plan *plan, const quantize_paths *paths,
-                     const qn_run_options *options, qn_run **out_run)
-{
-    qn_error err = QN_ERROR_INIT;
-
-    if (qn_run_begin(plan, paths->out.chars, options, out_run, &err) != QN_OK) {
-        return fail_run(call, paths, &err);
-    }
-    const qn_status ran = qn_run_range(*out_run, 0, qn_plan_n_items(plan), &err);
-    cli_hold_run(*out_run);
-    if (ran != QN_OK) {
-        return fail_run(call, paths, &err);
-    }
-    const int status = quantize_check_limits(call, plan, *out_run);
-    if (status != CLI_OK) {
-        return status;
-    }
-    return qn_run_commit(*out_run, &err) == QN_OK ? CLI_OK : fail_run(call, paths, &err);
-}
 
 static plan_view view_of(const cli_call *call, const qn_plan *plan, const quantize_paths *paths)
 {
@@ -112,42 +17,24 @@ static plan_view view_of(const cli_call *call, const qn_plan *plan, const quanti
                        .show_stats = values->show_stats};
 }
 
-static int run_plan(const cli_call *call, const qn_plan *plan, const quantize_paths *paths,
-                    double start_seconds)
+static int run_plan(const cli_call *call, const qn_model *model, const qn_plan *plan,
+                    const quantize_paths *paths, double start_seconds)
 {
     const quantize_values *values = call->values;
-    cli_progress progress;
-    digest_feed digests;
-    qn_run_options options;
-    qn_run *run = NULL;
-    int status = start_digests(call, plan, &digests);
+    plan_job job = {.model = model,
+                    .view = view_of(call, plan, paths),
+                    .options = QN_RUN_OPTIONS_INIT,
+                    .report_path = values->report_path,
+                    .want_sha256 = values->want_sha256,
+                    .start_seconds = start_seconds,
+                    .check = quantize_check_limits};
 
-    if (status == CLI_OK) {
-        cli_progress_begin(&progress, call, "quantize");
-        set_run_options(call, paths, &progress, &digests, &options);
-        status = run_steps(call, plan, paths, &options, &run);
-        cli_progress_end(&progress);
-    }
-    if (status == CLI_OK) {
-        if (digests.digest != NULL) {
-            cli_digest_take(digests.digest, digests.hex + (size_t)digests.output * CLI_DIGEST_HEX);
-        }
-        plan_view view = view_of(call, plan, paths);
-        view.run = run;
-        view.seconds = cli_clock_seconds() - start_seconds;
-        view.digests = digests.hex;
-        view.has_errors = options.want_errors;
-        qn_run_stats_of(run, &view.stats);
-        plan_show_result(call, &view);
-        if (values->report_path != NULL) {
-            status = plan_write_report(&view, values->report_path);
-        }
-    }
-    cli_hold_run(NULL);
-    qn_run_free(run);
-    cli_digest_free(digests.digest);
-    free(digests.hex);
-    return status;
+    job.options.n_threads = (int32_t)paths->n_threads;
+    job.options.memory_bytes = values->max_buffer_mib * MIB;
+    job.options.want_errors = values->report_path != NULL || values->fail_above.n > 0;
+    job.options.is_check_only = values->do_check;
+    job.options.do_resume = values->do_resume;
+    return plan_run(call, &job);
 }
 
 static bool put_line(void *ctx, const char *line)
@@ -175,8 +62,7 @@ static int plan_and_run(const cli_call *call, const qn_model *model, const quant
         const plan_view view = view_of(call, plan, paths);
         plan_show(call, &view);
     } else {
-        status = plan_check_report(plan, model, paths->out.chars, values->report_path);
-        status = status == CLI_OK ? run_plan(call, plan, paths, start_seconds) : status;
+        status = run_plan(call, model, plan, paths, start_seconds);
     }
     qn_plan_free(plan);
     return status;
@@ -289,12 +175,7 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      FIELD(no_fallback),
      .help = "fail where a row does not fit the type instead of taking another one"},
-    {.name = "imatrix",
-     .arg = "FILE",
-     .group = matrix_group,
-     .kind = CLI_TEXT,
-     FIELD(imatrix_path),
-     .help = "weigh errors by this importance matrix (GGUF or .dat)"},
+    PLAN_OPTION_IMATRIX(matrix_group),
     {.name = "include-weights",
      .arg = "TEXT",
      .group = matrix_group,
@@ -319,36 +200,16 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      FIELD(prune_layers),
      .help = "leave these blocks out and number the others anew"},
-    {.name = "keep-split",
-     .group = output_group,
-     .kind = CLI_FLAG,
-     FIELD(keep_split),
-     .help = "write one file for each file of the input"},
-    {.name = "split-max-size",
-     .arg = "SIZE",
-     .group = output_group,
-     .kind = CLI_TEXT,
-     FIELD(split_max_size),
-     .help = "begin a new output file before its data pass SIZE, such as 2G (powers of 1000)"},
-    {.name = "split-max-tensors",
-     .arg = "N",
-     .group = output_group,
-     .kind = CLI_INT,
-     .min = 1,
-     .max = INT32_MAX,
-     FIELD(split_max_tensors),
-     .help = "begin a new output file after every N tensors"},
+    PLAN_OPTION_KEEP_SPLIT(output_group),
+    PLAN_OPTION_SPLIT_MAX_SIZE(output_group),
+    PLAN_OPTION_SPLIT_MAX_TENSORS(output_group),
     {.name = "metadata-from",
      .arg = "FILE",
      .group = output_group,
      .kind = CLI_TEXT,
      FIELD(metadata_from),
      .help = "for safetensors: take the metadata from this GGUF file"},
-    {.name = "resume",
-     .group = output_group,
-     .kind = CLI_FLAG,
-     FIELD(do_resume),
-     .help = "continue a run that was stopped, and keep what is done if this one is"},
+    PLAN_OPTION_RESUME(output_group),
     {.name = "max-buffer-size",
      .arg = "MIB",
      .group = output_group,
@@ -357,11 +218,7 @@ static const cli_option options[] = {
      .max = INT32_MAX,
      FIELD(max_buffer_mib),
      .help = "llama-quantize's name for --memory, in MiB"},
-    {.name = "dry-run",
-     .group = proof_group,
-     .kind = CLI_FLAG,
-     FIELD(is_dry_run),
-     .help = "show every tensor's type, the rule behind it and the exact size; write nothing"},
+    PLAN_OPTION_DRY_RUN(proof_group),
     {.name = "print-recipe",
      .group = proof_group,
      .kind = CLI_FLAG,
@@ -372,12 +229,7 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      FIELD(do_check),
      .help = "read and convert everything, write nothing"},
-    {.name = "report",
-     .arg = "FILE",
-     .group = proof_group,
-     .kind = CLI_TEXT,
-     FIELD(report_path),
-     .help = "measure every tensor's error; show it and write it to FILE as JSON"},
+    PLAN_OPTION_REPORT(proof_group),
     {.name = "fail-above",
      .arg = "METRIC=VALUE",
      .group = proof_group,
@@ -390,11 +242,7 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      FIELD(want_sha256),
      .help = "print the digest of the output, computed while it is written"},
-    {.name = "stats",
-     .group = proof_group,
-     .kind = CLI_FLAG,
-     FIELD(show_stats),
-     .help = "show where the time went"},
+    PLAN_OPTION_STATS(proof_group),
 };
 
 const cli_command cli_cmd_quantize = {
