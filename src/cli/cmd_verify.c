@@ -1,12 +1,16 @@
-/* cmd_verify.c — `quench verify`: structure, then every value, as ggml's row validator checks them.
- */
+/* cmd_verify.c — `quench verify`: structure, then every value, as ggml's row validator checks them;
+ * of a folder the training checkpoint in it. */
+#include <sys/stat.h>
+
 #include "cli/json_out.h"
 #include "cli/table.h"
 #include "cli/view.h"
+#include "quench/checkpoint.h"
 #include "quench/model.h"
 #include "quench/safetensors.h"
 
-#define MAX_FAULTS 20 /* of one file before the rest is left unread */
+#define MAX_FAULTS     20 /* of one file before the rest is left unread */
+#define MAX_PATH_BYTES 4096
 
 typedef struct verify_values {
     bool is_quick;
@@ -17,7 +21,7 @@ typedef struct verify_values {
 /* What was found in one file. */
 typedef struct verify_result {
     const char *path;
-    const char *kind; /* "gguf", "safetensors", "imatrix"; NULL: not even that is known */
+    const char *kind; /* "gguf", "safetensors", "imatrix", "checkpoint"; NULL: not known */
     int64_t n_tensors;
     bool has_checked_values;
     qn_error faults[MAX_FAULTS];
@@ -190,6 +194,44 @@ static void warn_of_imatrix(verify_result *result)
     cli_text_free(&text);
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* The last complete save in a folder, as `quench checkpoint verify` checks it. */
+static void verify_checkpoint(verify_result *result)
+{
+    char save[MAX_PATH_BYTES];
+    qn_checkpoint_report report;
+    qn_error err = QN_ERROR_INIT;
+    cli_text hint = {NULL, 0, 0};
+
+    if (qn_checkpoint_find(result->path, save, sizeof save, &err) != QN_OK) {
+        cli_text_printf(&hint, "a folder is checked as a training checkpoint: %s", err.message);
+        (void)snprintf(err.message, sizeof err.message, "%s", hint.chars);
+        cli_text_free(&hint);
+        add_fault(result, &err);
+        return;
+    }
+    result->kind = "checkpoint";
+    if (strcmp(save, result->path) != 0) {
+        (void)view_add_warning(&result->view, "the last save was not completed; checked was the "
+                                              "one before, in prev/");
+    }
+    if (qn_checkpoint_verify(save, &report, &err) != QN_OK) {
+        add_fault(result, &err);
+        return;
+    }
+    result->n_tensors = report.has_model + report.has_adapters + report.has_optimizer;
+    if (!report.has_digests) {
+        (void)view_add_warning(&result->view,
+                               "the save has no digests: a payload of another save is not told");
+    }
+}
+
 static bool ends_with(const char *text, const char *suffix)
 {
     const size_t n = strlen(text), n_suffix = strlen(suffix);
@@ -225,6 +267,10 @@ static void verify_one(const cli_call *call, const char *path, verify_result *ou
 
     memset(out_result, 0, sizeof *out_result);
     out_result->path = path;
+    if (is_folder(path)) {
+        verify_checkpoint(out_result);
+        return;
+    }
     /* The older form of a matrix has no magic to tell it by. */
     if (values->is_imatrix || ends_with(path, ".dat") || ends_with(path, ".imatrix")) {
         if (try_imatrix(out_result, &err) != QN_OK) {
@@ -249,6 +295,15 @@ static void verify_one(const cli_call *call, const char *path, verify_result *ou
 /* --- text ----------------------------------------------------------------------------------------
  */
 
+/* What n_tensors counts. */
+static const char *parts_word(const char *kind)
+{
+    if (strcmp(kind, "checkpoint") == 0) {
+        return "payloads";
+    }
+    return strcmp(kind, "imatrix") == 0 ? "entries" : "tensors";
+}
+
 static void print_result(const cli_call *call, const verify_result *result)
 {
     cli_text path = {NULL, 0, 0};
@@ -268,8 +323,7 @@ static void print_result(const cli_call *call, const verify_result *result)
         (void)printf("%s: BAD\n", path.chars);
     } else {
         (void)printf("%s: ok: %s, %s %s, %s", path.chars, result->kind,
-                     cli_grouped(result->n_tensors, number),
-                     strcmp(result->kind, "imatrix") == 0 ? "entries" : "tensors",
+                     cli_grouped(result->n_tensors, number), parts_word(result->kind),
                      result->has_checked_values ? "structure and values checked"
                                                 : "structure checked");
         (void)printf(result->view.n_warnings == 1 ? ", %s warning\n" : ", %s warnings\n",
@@ -356,7 +410,7 @@ static int run(const cli_call *call)
     int status = CLI_OK;
 
     if (call->n_args == 0) {
-        return cli_usage_error(call, "expected at least one FILE");
+        return cli_usage_error(call, "expected at least one FILE or DIR");
     }
     if (call->common.json) {
         json = cli_json_begin(stdout);
@@ -398,12 +452,12 @@ static const cli_option options[] = {
 const cli_command cli_cmd_verify = {
     .name = "verify",
     .summary = "check the structure and the values of model files",
-    .usage = "[OPTIONS] FILE...",
+    .usage = "[OPTIONS] FILE|DIR...",
     .description =
         "Checks that FILE is a whole and valid GGUF file, split model, safetensors file or index "
         "of one; then reads all weights and checks them as ggml does: no NaN, no infinity, no "
         "bad scale. With --imatrix, and for names that end in .imatrix or .dat, it must be an "
-        "importance matrix.\n\n"
+        "importance matrix. Of a DIR the training checkpoint in it is checked.\n\n"
         "What is odd but has one meaning is a warning that says which reader would refuse it; "
         "warnings do not change the exit status.",
     .options = CLI_OPTIONS(options),

@@ -207,6 +207,7 @@ static void catch_signals(void)
     catch_signal(SIGINT, on_interrupt, (int)SA_RESETHAND);
     catch_signal(SIGTERM, on_interrupt, (int)SA_RESETHAND);
     catch_signal(SIGBUS, on_bus_error, 0);
+    catch_signal(SIGXFSZ, SIG_IGN, 0); /* a write past the limit of file sizes fails and is told */
 }
 
 /* --- runs ---------------------------------------------------------------------------------------
