@@ -1,9 +1,11 @@
 #!/bin/bash
 # bench.sh [PART...] — quench and its peer side by side, as ratios within one run: encode, weighted, fit,
-# decode, matmul, open (all of them without an argument). bench/README.md has the programs' own options,
-# docs/benchmarks.md the figures and what they mean. BUDGET: seconds a row (0.2).
+# decode, matmul, open (all of these without an argument); by name only, because they take long: jobs (whole
+# files of >= 2 GiB, 20 minutes), memory (every preset on 4 GiB, 40 minutes). bench/README.md has the programs'
+# own options, docs/benchmarks.md the figures and what they mean. BUDGET: seconds a row (0.2). For jobs and
+# memory: GIB, the size of the model (2.2; 4.25), VOCAB, its rows in the embedding, PRESETS=A,B, FILES, the folder.
 set -euo pipefail
-case "${1:-}" in --help) sed -n '2,4s/^# //p' "$0"; exit 0 ;; esac
+case "${1:-}" in --help) sed -n '2,6s/^# //p' "$0"; exit 0 ;; esac
 cd "$(dirname "$0")/.."
 programs=build/bench
 peer=.deps/peer/bins/linux-x64
@@ -18,6 +20,17 @@ quench=$programs/provider_quench.so
 budget=${BUDGET:-0.2}
 model=.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
 
+python=.deps/venv/bin/python
+files=${FILES:-build/bench/files}
+
+# big_model GIB: the path of a generated F16 model of that size, made on first use.
+big_model() {
+    local path=$files/big-$1-${VOCAB:-131072}.gguf
+    mkdir -p "$files"
+    [ -f "$path" ] || "$python" bench/make_big_model.py --gib "$1" --vocab "${VOCAB:-131072}" "$path" >&2
+    echo "$path"
+}
+
 part() {
     printf '\n== %s (ggml: %s)\n' "$1" "$variant"
     case $1 in
@@ -30,7 +43,17 @@ part() {
         python3 bench/make_big_headers.py build/bench/files
         "$programs/open_gguf" -s 1 "$model" build/bench/files/*.gguf -- "$ggml" "$quench"
         ;;
-    *) echo "bench: no part $1; there are encode, weighted, decode, matmul, fit, open" >&2; exit 2 ;;
+    jobs)
+        big=$(big_model "${GIB:-2.2}")
+        "$python" bench/jobs.py --driver build/tests/parity/quantize_driver --peer "$peer" --model "$big" --work "$files" \
+            ${PRESETS:+--presets "$PRESETS"}
+        ;;
+    memory)
+        big=$(big_model "${GIB:-4.25}")
+        "$python" bench/memory.py --quench build/quench --peer "$peer" --model "$big" --work "$files" \
+            ${PRESETS:+--presets "$PRESETS"}
+        ;;
+    *) echo "bench: no part $1; there are encode, weighted, decode, matmul, fit, open, jobs, memory" >&2; exit 2 ;;
     esac
 }
 
