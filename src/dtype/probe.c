@@ -99,15 +99,16 @@ qn_file_kind qn_probe(const void *bytes, size_t n_bytes)
     if (n_bytes == 0) {
         return QN_FILE_EMPTY;
     }
+    /* A header length that may be: its upper bytes are zero. First of all, because its lower bytes
+     * may be anything: 80 02, the magic of a pickle, is a header of 640 bytes. */
+    if (n_bytes >= 9 && b[8] == '{' && qni_load_u32le(b + 4) == 0) {
+        return QN_FILE_SAFETENSORS;
+    }
     for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
         const magic *m = &magics[i];
         if (n_bytes >= (size_t)m->at + m->n_bytes && memcmp(b + m->at, m->bytes, m->n_bytes) == 0) {
             return m->kind;
         }
-    }
-    /* A header length that may be: its upper bytes are zero. */
-    if (n_bytes >= 9 && b[8] == '{' && qni_load_u32le(b + 4) == 0) {
-        return QN_FILE_SAFETENSORS;
     }
     if (is_all_zero(b, n_bytes)) {
         return QN_FILE_ZEROS;

@@ -30,6 +30,8 @@ static const probe_case cases[] = {
     ROW("lmgg\0\0\0\0", QN_FILE_GGML_OLD),
     ROW("\x10\0\0\0\0\0\0\0{\"a\":{}}", QN_FILE_SAFETENSORS),
     ROW("{\0\0\0\0\0\0\0{\"a\":{}}", QN_FILE_SAFETENSORS),
+    ROW("\x80\x02\0\0\0\0\0\0{\"a\":{}}", QN_FILE_SAFETENSORS), /* a header of 640 bytes */
+    ROW("\x1f\x8b\0\0\0\0\0\0{\"a\":{}}", QN_FILE_SAFETENSORS),
     ROW("\xff\xff\xff\xff\xff\xff\xff\xff{\"a\":{}}", QN_FILE_SAFETENSORS),
     ROW("{\"weight_map\":{}}", QN_FILE_JSON),
     ROW("\n {\"a\": {\"b\":1}}", QN_FILE_JSON),
