@@ -95,6 +95,12 @@ typedef struct qni_spread_tile {
 typedef void (*qni_spread_fn)(const qni_spread_tile *tile);
 #define QNI_PROTO_spread(symbol) void symbol(const qni_spread_tile *tile)
 
+/* The product of a low-rank update: y[c][k] += sum over r of s[c][r] * w[r][k], as spread, but
+ * every product and every sum is rounded to f32 on its own, in order of r: the same bits
+ * everywhere. */
+typedef void (*qni_lora_fn)(const qni_spread_tile *tile);
+#define QNI_PROTO_lora(symbol) void symbol(const qni_spread_tile *tile)
+
 /* What one fit of a group of 256 weights came to. */
 typedef struct qni_ternary_stats {
     double sum_error2; /* of the weights as the packed planes give them back */
