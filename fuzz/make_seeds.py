@@ -67,8 +67,76 @@ def model_targets():
     write("recipe", "bad", b"attn_v q6_K\n")
 
 
+def safetensors(tensors):
+    """`tensors`: name, shape; ascending values."""
+    members, data = [], b""
+    for name, shape in tensors:
+        n = 1
+        for d in shape:
+            n *= d
+        members.append('"%s":{"dtype":"F32","shape":%s,"data_offsets":[%d,%d]}'
+                       % (name, list(shape), len(data), len(data) + 4 * n))
+        data += struct.pack("<%df" % n, *[(i * 29 % 61 - 30) / 64 for i in range(n)])
+    head = ("{" + ",".join(members) + "}").encode()
+    head += b" " * (-len(head) % 8)
+    return struct.pack("<Q", len(head)) + head + data
+
+
+def adapter_gguf(tensors):
+    keys = [("general.type", "adapter"), ("adapter.type", "lora"), ("general.architecture", "llama")]
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys) + 1)
+    for key, text in keys:
+        head += string(key) + struct.pack("<I", 8) + string(text)
+    head += string("adapter.lora.alpha") + struct.pack("<If", 6, 8.0)
+    data = b""
+    for name, ne in tensors:
+        n = 1
+        for d in ne:
+            n *= d
+        head += string(name) + struct.pack("<I", len(ne)) + struct.pack("<%dQ" % len(ne), *ne)
+        head += struct.pack("<IQ", 0, len(data))
+        data += struct.pack("<%df" % n, *[(i * 31 % 59 - 29) / 64 for i in range(n)]) + bytes(-4 * n % 32)
+    return head + bytes(-len(head) % 32) + data
+
+
+def adapters():
+    """Adapters of the small model of fuzz_adapter.c: eight inputs, experts with six rows."""
+    def seed(form, flags, config, weights):
+        return bytes([form, flags]) + struct.pack("<H", len(config)) + config.encode() + weights
+    m = "base_model.model.model.layers.0."
+    q = [(m + "self_attn.q_proj.lora_A.weight", (2, 8)), (m + "self_attn.q_proj.lora_B.weight", (8, 2))]
+    dora = q + [(m + "self_attn.q_proj.lora_magnitude_vector", (8,))]
+    bias = q + [(m + "self_attn.q_proj.lora_B.bias", (8,))]
+    embedding = [("base_model.model.model.embed_tokens.lora_embedding_A", (2, 10)),
+                 ("base_model.model.model.embed_tokens.lora_embedding_B", (8, 2)),
+                 ("base_model.model.model.norm.weight", (8,))]
+    experts = [(m + "mlp.experts.base_layer.lora_A.weight", (2, 8)), (m + "mlp.experts.base_layer.lora_B.weight", (12, 2)),
+               (m + "mlp.experts.lora_A.weight", (4, 6)), (m + "mlp.experts.lora_B.weight", (8, 4)),
+               (m + "block_sparse_moe.experts.1.w1.lora_A.weight", (1, 8)), (m + "block_sparse_moe.experts.1.w1.lora_B.weight", (6, 1))]
+    lora = '{"peft_type": "LORA", "lora_alpha": 4}'
+    write("adapter", "peft", seed(0, 0, '{"peft_type": "LORA", "r": 2, "lora_alpha": 4, "use_rslora": true}', safetensors(q)))
+    write("adapter", "peft-dora", seed(0, 0, '{"peft_type": "LORA", "lora_alpha": 4, "use_dora": true}', safetensors(dora)))
+    write("adapter", "peft-bias", seed(0, 0, lora, safetensors(bias)))
+    write("adapter", "peft-embedding", seed(0, 2, lora, safetensors(embedding)))
+    write("adapter", "peft-experts", seed(0, 0, lora, safetensors(experts[:4])))
+    write("adapter", "peft-one-expert", seed(0, 1, "", safetensors(experts[4:])))
+    write("adapter", "mlx", seed(0, 0, '{"lora_parameters": {"scale": 2.0}}',
+                                 safetensors([("model.layers.0.self_attn.k_proj.lora_a", (8, 3)),
+                                              ("model.layers.0.self_attn.k_proj.lora_b", (3, 4)),
+                                              ("model.layers.0.mlp.switch_mlp.down_proj.lora_a", (2, 2, 6)),
+                                              ("model.layers.0.mlp.switch_mlp.down_proj.lora_b", (2, 8, 2))])))
+    write("adapter", "trainer", seed(2, 0, '{"lora_alpha": 16}', safetensors([("layers.0.v.lora_a", (2, 8)),
+                                                                             ("layers.0.v.lora_b", (4, 2))])))
+    write("adapter", "gguf", seed(1, 0, "", adapter_gguf([
+        ("blk.0.attn_q.weight.lora_a", (8, 2)), ("blk.0.attn_q.weight.lora_b", (2, 8)),
+        ("blk.0.ffn_up_exps.weight.lora_a", (8, 1, 2)), ("blk.0.ffn_up_exps.weight.lora_b", (1, 6, 2))])))
+    write("adapter", "gguf-embedding", seed(1, 2, "", adapter_gguf([
+        ("token_embd.weight.lora_a", (2, 10)), ("token_embd.weight.lora_b", (2, 8))])))
+
+
 def main():
     model_targets()
+    adapters()
     inputs = (GOLDENS / "inputs.f32").read_bytes()
     weights = (GOLDENS / "imatrix.f32").read_bytes()
     for number, name, elems, n_bytes in dtypes():

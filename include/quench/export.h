@@ -1,4 +1,5 @@
-/* export.h — plans that re-emit a GGUF model: a conservative transcode, or ternary planes.
+/* export.h — plans that re-emit a GGUF model: a conservative transcode, or ternary planes. The
+ * model may be one with adapters merged into it: qn_merge_model() of quench/adapters.h.
  *
  * Both keep what they are not sure of: only matrices named *.weight whose name does not contain
  * "norm" are touched, a row that is no multiple of the target's block keeps its type, and nothing
@@ -40,6 +41,8 @@ typedef struct qn_export_options {
 
     qn_log_fn log; /* warnings while planning; may be NULL */
     void *log_ctx;
+
+    bool allow_requantize; /* take quantized sources for `dtype` */
 } qn_export_options;
 #define QN_EXPORT_OPTIONS_INIT                                            \
     {                                                                     \

@@ -278,7 +278,8 @@ QN_API void qn_plan_free(qn_plan *plan);
 typedef enum qn_recipe_kind {
     QN_RECIPE_COPY = 0,    /* the bytes of the input, validated */
     QN_RECIPE_CONVERT = 1, /* decode, encode */
-    QN_RECIPE_PLANES = 2   /* decode, fit ternary planes: several output tensors */
+    QN_RECIPE_PLANES = 2,  /* decode, fit ternary planes: several output tensors */
+    QN_RECIPE_MERGE = 3    /* decode, merge adapters (quench/adapters.h), encode */
 } qn_recipe_kind;
 
 /** One work item, as a plan lists it. All pointers borrowed from the plan. */

@@ -4,6 +4,7 @@
 #ifndef QUENCH_H
 #define QUENCH_H
 
+#include "quench/adapters.h"
 #include "quench/checkpoint.h"
 #include "quench/codec.h"
 #include "quench/dtype.h"

@@ -1,5 +1,6 @@
-/* cmd_export.c — `quench export`: a conservative transcode, or ternary planes. */
+/* cmd_export.c — `quench export`: a conservative transcode, adapters merged, or ternary planes. */
 #include "cli/digest.h"
+#include "cli/matcher.h"
 #include "cli/plan_show.h"
 #include "cli/quantize_args.h"
 
@@ -9,6 +10,13 @@ typedef struct export_values {
     const char *dtype;
     const char *experts_dtype;
     const char *imatrix_path;
+    cli_list adapters;
+    const char *alpha;
+    const char *strength;
+    const char *preset;
+    bool allow_requantize;
+    bool do_untie;
+    bool no_record;
     bool keep_split;
     const char *split_max_size;
     int64_t split_max_tensors;
@@ -26,6 +34,8 @@ typedef struct export_values {
 /* Everything that the library's options point to. */
 typedef struct export_args {
     qn_export_options options;
+    qn_merge_options merge;
+    const qn_preset *preset; /* instead of a type; NULL: none */
     qn_imatrix *imatrix;
     cli_list include; /* pieces of the comma-separated lists */
     cli_list exclude;
@@ -132,10 +142,66 @@ static int check_combination(const cli_call *call)
     if (values->n_planes > 0 && (values->dtype != NULL || values->experts_dtype != NULL)) {
         return cli_usage_error(call, "--ptqtp and --dtype exclude each other; export twice");
     }
+    if (values->n_planes > 0 && values->adapters.n > 0) {
+        return cli_usage_error(call, "--ptqtp and --adapters exclude each other; merge first, then "
+                                     "make planes");
+    }
+    if (values->adapters.n == 0 &&
+        (values->alpha != NULL || values->strength != NULL || values->preset != NULL ||
+         values->do_untie || values->no_record)) {
+        return cli_usage_error(call, "--alpha, --scale, --preset, --untie and --no-record need "
+                                     "--adapters");
+    }
+    if (values->preset != NULL && (values->dtype != NULL || values->experts_dtype != NULL)) {
+        return cli_usage_error(call, "--preset and --dtype exclude each other");
+    }
     if (values->out == NULL && !values->is_dry_run) {
         return cli_usage_error(call, "--out is missing");
     }
     return CLI_OK;
+}
+
+static int parse_number(const cli_call *call, const char *option, const char *text, double *out)
+{
+    char *end = NULL;
+
+    *out = strtod(text, &end);
+    if (end != text && *end == '\0' && *out - *out == 0.0) { /* finite */
+        return CLI_OK;
+    }
+    cli_text shown = {NULL, 0, 0};
+    cli_text_escape(&shown, text, (int64_t)strlen(text), 60);
+    const int status = cli_usage_error(call, "--%s '%s': expected a number", option, shown.chars);
+    cli_text_free(&shown);
+    return status;
+}
+
+/* Everything about adapters. */
+static int parse_merge(const cli_call *call, export_args *args)
+{
+    const export_values *values = call->values;
+    qn_error err = QN_ERROR_INIT;
+    int status = CLI_OK;
+
+    args->merge = (qn_merge_options)QN_MERGE_OPTIONS_INIT;
+    args->merge.has_alpha = values->alpha != NULL;
+    args->merge.allow_requantize = values->allow_requantize;
+    args->merge.do_untie = values->do_untie;
+    args->merge.no_record = values->no_record;
+    args->merge.matcher = cli_matcher();
+    args->merge.log = cli_log;
+    args->merge.log_ctx = cli_log_ctx(call);
+    if (values->alpha != NULL) {
+        status = parse_number(call, "alpha", values->alpha, &args->merge.alpha);
+    }
+    if (status == CLI_OK && values->strength != NULL) {
+        status = parse_number(call, "scale", values->strength, &args->merge.strength);
+    }
+    if (status == CLI_OK && values->preset != NULL &&
+        qn_preset_from_name(values->preset, &args->preset, &err) != QN_OK) {
+        status = cli_usage_error(call, "--preset: %s", err.message);
+    }
+    return status;
 }
 
 static int parse_args(const cli_call *call, export_args *args)
@@ -150,6 +216,7 @@ static int parse_args(const cli_call *call, export_args *args)
     options->is_tied = values->is_tied;
     options->keep_split = values->keep_split;
     options->split_max_tensors = values->split_max_tensors;
+    options->allow_requantize = values->allow_requantize;
     options->log = cli_log;
     options->log_ctx = cli_log_ctx(call);
     if (status == CLI_OK) {
@@ -163,6 +230,9 @@ static int parse_args(const cli_call *call, export_args *args)
     }
     if (status == CLI_OK) {
         status = parse_filters(call, args);
+    }
+    if (status == CLI_OK) {
+        status = parse_merge(call, args);
     }
     if (status == CLI_OK && values->imatrix_path != NULL &&
         qn_imatrix_open(values->imatrix_path, NULL, &args->imatrix, &err) != QN_OK) {
@@ -178,6 +248,9 @@ static const char *mode_of(const export_values *values)
 {
     if (values->n_planes > 0) {
         return values->is_tied ? "tied ternary planes" : "ternary planes";
+    }
+    if (values->preset != NULL) {
+        return values->preset;
     }
     return values->dtype != NULL ? values->dtype : "verbatim";
 }
@@ -238,15 +311,35 @@ static int run_plan(const cli_call *call, plan_view *view, double start_seconds)
     return status;
 }
 
-static int plan_and_run(const cli_call *call, const qn_model *model, const export_args *args,
-                        double start_seconds)
+/* With a preset the types are those of quench quantize. */
+static qn_status make_plan(const export_args *args, const qn_model *model, qn_plan **out_plan,
+                           qn_error *err)
+{
+    qn_quantize_options options = QN_QUANTIZE_OPTIONS_INIT;
+
+    if (args->preset == NULL) {
+        return qn_plan_export(model, &args->options, out_plan, err);
+    }
+    options.preset = args->preset->id;
+    options.imatrix = args->imatrix;
+    options.allow_requantize = args->options.allow_requantize;
+    options.keep_split = args->options.keep_split;
+    options.split_max_bytes = args->options.split_max_bytes;
+    options.split_max_tensors = args->options.split_max_tensors;
+    options.log = args->options.log;
+    options.log_ctx = args->options.log_ctx;
+    return qn_plan_quantize(model, &options, out_plan, err);
+}
+
+static int plan_and_run(const cli_call *call, const qn_model *model, const qn_merge *merge,
+                        const export_args *args, double start_seconds)
 {
     const export_values *values = call->values;
     qn_plan *plan = NULL;
     qn_error err = QN_ERROR_INIT;
     int status = CLI_OK;
 
-    if (qn_plan_export(model, &args->options, &plan, &err) != QN_OK) {
+    if (make_plan(args, model, &plan, &err) != QN_OK) {
         if (err.path[0] == '\0') {
             (void)snprintf(err.path, sizeof err.path, "%s", values->from);
         }
@@ -257,6 +350,7 @@ static int plan_and_run(const cli_call *call, const qn_model *model, const expor
                       .out = values->out != NULL ? values->out : "nothing",
                       .what_key = "mode",
                       .what = mode_of(values),
+                      .merge = merge,
                       .show_stats = values->show_stats};
     if (values->is_dry_run) {
         plan_show(call, &view);
@@ -265,6 +359,25 @@ static int plan_and_run(const cli_call *call, const qn_model *model, const expor
         status = status == CLI_OK ? run_plan(call, &view, start_seconds) : status;
     }
     qn_plan_free(plan);
+    return status;
+}
+
+static int merge_and_run(const cli_call *call, const qn_model *base, const export_args *args,
+                         double start_seconds)
+{
+    const export_values *values = call->values;
+    qn_merge *merge = NULL;
+    qn_error err = QN_ERROR_INIT;
+
+    if (values->adapters.n == 0) {
+        return plan_and_run(call, base, NULL, args, start_seconds);
+    }
+    if (qn_merge_open(base, values->adapters.items, values->adapters.n, &args->merge, &merge,
+                      &err) != QN_OK) {
+        return cli_fail(&err);
+    }
+    const int status = plan_and_run(call, qn_merge_model(merge), merge, args, start_seconds);
+    qn_merge_close(merge);
     return status;
 }
 
@@ -281,7 +394,7 @@ static int open_and_run(const cli_call *call, const export_args *args, double st
     if (qn_model_open(values->from, &options, &model, &err) != QN_OK) {
         return cli_fail(&err);
     }
-    const int status = plan_and_run(call, model, args, start_seconds);
+    const int status = merge_and_run(call, model, args, start_seconds);
     qn_model_close(model);
     return status;
 }
@@ -309,6 +422,7 @@ static int run(const cli_call *call)
 
 static const char files_group[] = "files";
 static const char types_group[] = "transcode";
+static const char adapters_group[] = "adapters";
 static const char planes_group[] = "ternary planes";
 static const char proof_group[] = "looking and checking";
 
@@ -367,6 +481,47 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      FIELD(imatrix_path),
      .help = "weigh errors by this importance matrix (GGUF or .dat)"},
+    {.name = "allow-requantize",
+     .group = types_group,
+     .kind = CLI_FLAG,
+     FIELD(allow_requantize),
+     .help = "take sources that are quantized already; they lose twice"},
+    {.name = "adapters",
+     .arg = "DIR",
+     .group = adapters_group,
+     .kind = CLI_LIST,
+     FIELD(adapters),
+     .help =
+         "merge this LoRA adapter, a folder or file of PEFT, mlx-lm, llama.cpp or the reference "
+         "trainer; may be given more than once"},
+    {.name = "alpha",
+     .arg = "A",
+     .group = adapters_group,
+     .kind = CLI_TEXT,
+     FIELD(alpha),
+     .help = "the scale is A / rank, whatever the adapter's own files say"},
+    {.name = "scale",
+     .arg = "S",
+     .group = adapters_group,
+     .kind = CLI_TEXT,
+     FIELD(strength),
+     .help = "multiply every scale by S (default 1)"},
+    {.name = "preset",
+     .arg = "P",
+     .group = adapters_group,
+     .kind = CLI_TEXT,
+     FIELD(preset),
+     .help = "quantize the merged model in the same pass, with the types of quench quantize"},
+    {.name = "untie",
+     .group = adapters_group,
+     .kind = CLI_FLAG,
+     FIELD(do_untie),
+     .help = "give a tied model an output.weight of its own where the adapter needs one"},
+    {.name = "no-record",
+     .group = adapters_group,
+     .kind = CLI_FLAG,
+     FIELD(no_record),
+     .help = "do not note in quench.merged_adapters what was merged"},
     {.name = "ptqtp",
      .arg = "K",
      .without = "2",
@@ -426,13 +581,17 @@ static const cli_option options[] = {
 
 const cli_command cli_cmd_export = {
     .name = "export",
-    .summary = "re-emit a model: conservative transcode, ternary planes",
+    .summary = "re-emit a model: conservative transcode, adapters merged, ternary planes",
     .usage = "[OPTIONS] --from-gguf FILE --out FILE",
     .description =
-        "Writes the model with its weight matrices in another type, or as ternary planes. Only "
+        "Writes the model with its weight matrices in another type, with LoRA adapters merged into "
+        "them, or as ternary planes. Only "
         "matrices named *.weight whose name does not contain 'norm' are touched; a row that is no "
         "multiple of the type's block keeps its type, unlike in quench quantize; a source that is "
         "quantized already is refused. Without --dtype and --ptqtp the tensors are copied.\n\n"
+        "With --adapters each adapted matrix W becomes W + (alpha / rank) B A, computed in f32 and "
+        "rounded once, to the type it has or gets. What cannot be merged exactly is refused, by "
+        "name.\n\n"
         "With --ptqtp each matrix NAME becomes NAME.ptqtp0, NAME.ptqtp1 and so on, of type tq2_0, "
         "whose sum stands for it.\n\n"
         "The output appears under its name only when it is whole and on the disk. A run that "

@@ -141,6 +141,135 @@ static void print_heading(const plan_view *view, const char *note)
     cli_text_free(&text);
 }
 
+/* --- adapters --------------------------------------------------------------------------------- */
+
+/* What adapters do to an item's tensor; false: nothing. */
+static bool find_merged(const qn_merge *merge, const qn_plan_item *item, qn_merged_tensor *out)
+{
+    if (merge == NULL || item->recipe != QN_RECIPE_MERGE) {
+        return false;
+    }
+    for (int64_t i = 0; qn_merge_tensor_at(merge, i, out); i++) {
+        if (out->tensor == item->source) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *merge_word(const qn_merged_tensor *merged)
+{
+    return merged->is_replaced ? "replaced"
+           : merged->is_dora   ? "DoRA"
+           : merged->is_new    ? "new"
+                               : "";
+}
+
+static void merge_row(cli_table *table, const plan_view *view, int64_t index,
+                      const qn_plan_item *item, const qn_merged_tensor *merged)
+{
+    qn_item_merge change;
+
+    cli_table_row(table);
+    cli_table_name(table, item->target->name, item->target->n_name, 0);
+    cli_table_printf(table, merged->rank > 0 ? "%" PRId64 : "-", merged->rank);
+    cli_table_printf(table, merged->rank > 0 ? "%.6g" : "-", (double)merged->scale);
+    if (view->run != NULL && qn_run_item_merge(view->run, index, &change)) {
+        cli_table_printf(table, "%.6g",
+                         change.weight_norm > 0 ? change.delta_norm / change.weight_norm : 0.0);
+    } else {
+        cli_table_cell(table, "-");
+    }
+    cli_table_cell(table, qn_dtype_name(item->target->dtype));
+    cli_table_cell(table, merge_word(merged));
+}
+
+/* Each tensor that changed, and by how much of itself. */
+static void print_merges(const plan_view *view)
+{
+    cli_table *table = cli_table_new();
+    qn_merged_tensor merged;
+    qn_plan_item item;
+
+    cli_table_column(table, "MERGED TENSOR", CLI_LEFT);
+    cli_table_column(table, "RANK", CLI_RIGHT);
+    cli_table_column(table, "SCALE", CLI_RIGHT);
+    cli_table_column(table, "CHANGE", CLI_RIGHT);
+    cli_table_column(table, "TYPE", CLI_LEFT);
+    cli_table_column(table, "", CLI_LEFT);
+    for (int64_t i = 0; qn_plan_item_at(view->plan, i, &item); i++) {
+        if (find_merged(view->merge, &item, &merged)) {
+            merge_row(table, view, i, &item, &merged);
+        }
+    }
+    cli_table_print(table);
+    cli_table_free(table);
+    (void)printf("\n");
+}
+
+static void print_adapters(const qn_merge *merge)
+{
+    qn_adapter_info info;
+
+    for (int64_t i = 0; merge != NULL && qn_merge_adapter_at(merge, i, &info); i++) {
+        cli_text text = {NULL, 0, 0};
+        cli_text_escape(&text, info.path, (int64_t)strlen(info.path), 0);
+        (void)printf("  adapter   %s (%s): %" PRId64 " pairs, %" PRId64 " whole tensors, %s\n",
+                     text.chars, qn_adapter_form_name(info.form), info.n_pairs, info.n_replaced,
+                     info.record);
+        cli_text_free(&text);
+    }
+}
+
+static void adapters_json(qn_json_writer *json, const qn_merge *merge)
+{
+    qn_adapter_info info;
+
+    if (merge == NULL) {
+        return;
+    }
+    qn_json_key(json, "adapters");
+    qn_json_begin_array(json);
+    for (int64_t i = 0; qn_merge_adapter_at(merge, i, &info); i++) {
+        qn_json_begin_object(json);
+        qn_json_member_string(json, "path", info.path);
+        qn_json_member_string(json, "form", qn_adapter_form_name(info.form));
+        qn_json_member_string(json, "record", info.record);
+        qn_json_member_bool(json, "was_merged", info.was_merged);
+        qn_json_member_i64(json, "n_tensors", info.n_tensors);
+        qn_json_member_i64(json, "n_pairs", info.n_pairs);
+        qn_json_member_i64(json, "n_replaced", info.n_replaced);
+        qn_json_end_object(json);
+    }
+    qn_json_end_array(json);
+}
+
+static void merge_json(qn_json_writer *json, const plan_view *view, int64_t index,
+                       const qn_plan_item *item)
+{
+    qn_merged_tensor merged;
+    qn_item_merge change;
+
+    if (!find_merged(view->merge, item, &merged)) {
+        return;
+    }
+    qn_json_key(json, "merge");
+    qn_json_begin_object(json);
+    qn_json_member_i64(json, "rank", merged.rank);
+    qn_json_member_f64(json, "scale", (double)merged.scale);
+    qn_json_member_i64(json, "n_edits", merged.n_edits);
+    qn_json_member_bool(json, "is_new", merged.is_new);
+    qn_json_member_bool(json, "is_replaced", merged.is_replaced);
+    qn_json_member_bool(json, "is_dora", merged.is_dora);
+    if (view->run != NULL && qn_run_item_merge(view->run, index, &change)) {
+        qn_json_member_f64(json, "delta_norm", change.delta_norm);
+        qn_json_member_f64(json, "weight_norm", change.weight_norm);
+        qn_json_member_f64(json, "relative_change",
+                           change.weight_norm > 0 ? change.delta_norm / change.weight_norm : 0.0);
+    }
+    qn_json_end_object(json);
+}
+
 /* --- plans: JSON ---------------------------------------------------------------------------------
  */
 
@@ -216,8 +345,10 @@ static void planes_json(qn_json_writer *json, const qn_run *run, int64_t item)
     qn_json_end_object(json);
 }
 
-static void items_json(qn_json_writer *json, const qn_plan *plan, const qn_run *run)
+/* `run`: whose errors are wanted, or NULL. */
+static void items_json(qn_json_writer *json, const plan_view *view, const qn_run *run)
 {
+    const qn_plan *plan = view->plan;
     qn_plan_item item;
     qn_item_errors errors;
 
@@ -226,6 +357,7 @@ static void items_json(qn_json_writer *json, const qn_plan *plan, const qn_run *
     for (int64_t i = 0; qn_plan_item_at(plan, i, &item); i++) {
         qn_json_begin_object(json);
         item_json(json, &item);
+        merge_json(json, view, i, &item);
         if (run != NULL && qn_run_item_errors(run, i, &errors)) {
             qn_json_member_f64(json, "bits_per_weight",
                                bits_per_weight(target_bytes(&item), errors.n_elems));
@@ -280,6 +412,7 @@ static void head_json(qn_json_writer *json, const plan_view *view)
     qn_json_member_i64(json, "target_bytes", totals.n_target_bytes);
     qn_json_member_i64(json, "output_bytes", totals.n_output_bytes);
     outputs_json(json, view);
+    adapters_json(json, view->merge);
 }
 
 void plan_show(const cli_call *call, const plan_view *view)
@@ -287,7 +420,11 @@ void plan_show(const cli_call *call, const plan_view *view)
     if (!call->common.json) {
         print_plan_table(view->plan);
         (void)printf("\n");
+        if (view->merge != NULL) {
+            print_merges(view);
+        }
         print_heading(view, " (dry run: nothing was written)");
+        print_adapters(view->merge);
         print_totals(view->plan);
         return;
     }
@@ -295,7 +432,7 @@ void plan_show(const cli_call *call, const plan_view *view)
     qn_json_begin_object(json);
     qn_json_member_bool(json, "is_dry_run", true);
     head_json(json, view);
-    items_json(json, view->plan, NULL);
+    items_json(json, view, NULL);
     qn_json_end_object(json);
     (void)cli_json_end(json, stdout, CLI_OK);
 }
@@ -356,7 +493,11 @@ static void print_result(const plan_view *view)
     const double rate = view->seconds > 0 ? (double)view->stats.n_bytes_read / view->seconds : 0.0;
     char number[CLI_NUMBER_MAX];
 
+    if (view->merge != NULL) {
+        print_merges(view);
+    }
     print_heading(view, view->is_check ? " (checked: nothing was written)" : "");
+    print_adapters(view->merge);
     print_totals(view->plan);
     (void)printf("  time      %.2f s (%s/s of input)\n", view->seconds,
                  cli_bytes((int64_t)rate, number));
@@ -405,7 +546,7 @@ void plan_show_result(const cli_call *call, const plan_view *view)
     qn_json_member_f64(json, "seconds", view->seconds);
     qn_json_member_i64(json, "peak_memory_bytes", cli_peak_bytes());
     stats_json(json, &view->stats);
-    items_json(json, view->plan, view->has_errors ? view->run : NULL);
+    items_json(json, view, view->has_errors ? view->run : NULL);
     qn_json_end_object(json);
     (void)cli_json_end(json, stdout, CLI_OK);
 }
@@ -498,7 +639,7 @@ int plan_write_report(const plan_view *view, const char *path)
     qn_json_writer *json = cli_json_begin(out.stream);
     qn_json_begin_object(json);
     head_json(json, view);
-    items_json(json, view->plan, view->run);
+    items_json(json, view, view->run);
     qn_json_end_object(json);
     status = cli_json_end(json, out.stream, CLI_OK);
     status = status == CLI_OK ? cli_out_commit(&out) : status;

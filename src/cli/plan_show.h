@@ -16,6 +16,7 @@ typedef struct plan_view {
     bool has_errors;     /* of tensors, measured */
     bool is_check;       /* nothing was written */
     bool show_stats;
+    const qn_merge *merge; /* adapters that are merged; NULL: none */
     qn_run_stats stats;
     double seconds; /* from the start of the command */
 } plan_view;

@@ -57,6 +57,11 @@ static qn_status choose(export_job *job, qn_error *err)
     }
     for (int64_t i = 0; i < n; i++) {
         job->choices[i] = qni_export_choose(job->options, &job->model->tensors[i]);
+        if (qni_tensor_is_edited(job->model, &job->model->tensors[i]) &&
+            job->choices[i].action == QNI_EXPORT_KEEP) {
+            job->choices[i].action = QNI_EXPORT_CONVERT; /* what is merged is no copy */
+            job->choices[i].rule = "adapter";
+        }
         if (job->choices[i].action == QNI_EXPORT_REFUSE) {
             return refuse(job, i, err);
         }
@@ -95,8 +100,9 @@ static qn_status assign_files(export_job *job, qn_error *err)
 static bool any_choice(const export_job *job, qni_export_action action, bool only_quantized)
 {
     for (int64_t i = 0; i < job->model->n_tensors; i++) {
+        const bool is_new = job->choices[i].dtype != job->model->tensors[i].dtype;
         if (job->choices[i].action == action &&
-            (!only_quantized || qn_dtype_is_quantized(job->choices[i].dtype))) {
+            (!only_quantized || (is_new && qn_dtype_is_quantized(job->choices[i].dtype)))) {
             return true;
         }
     }
@@ -324,6 +330,8 @@ qn_status qn_plan_export(const qn_model *model, const qn_export_options *options
     *out_plan = NULL;
     qn_export_options checked;
     QN_TRY(read_options(options, &checked, err));
+    QN_CHECK(model->edits == NULL || checked.n_planes == 0, err, QN_ERR_INVALID_ARGUMENT, -1,
+             "planes and adapters exclude each other; merge first, then make planes");
     QN_CHECK(model->metadata != NULL && model->container == QN_CONTAINER_GGUF, err,
              QN_ERR_INVALID_ARGUMENT, -1,
              "only GGUF models are exported; use quench quantize with --metadata-from");

@@ -63,7 +63,8 @@ static qni_export_choice choose_type(const qn_export_options *options, const qn_
     if (tensor->dtype == target) {
         return keep(tensor, "same type");
     }
-    const bool may_requantize = is_expert && qn_dtype_is_quantized(tensor->dtype);
+    const bool may_requantize =
+        (is_expert || options->allow_requantize) && qn_dtype_is_quantized(tensor->dtype);
     if (!is_float(tensor->dtype) && !may_requantize) {
         return (qni_export_choice){QNI_EXPORT_REFUSE, target, "source type"};
     }

@@ -11,6 +11,7 @@
  * The digest of an item is the sum of the digests of its units, so it does not depend on chunks or
  * on their order. The next run checks each finished item against it and goes on with the others. A
  * line that was cut, or bytes that did not reach the disk, only mean that an item is made again. */
+#include "model/adapter_internal.h"
 #include "model/stream_internal.h"
 
 #define PART_SUFFIX    ".quench-part"
@@ -56,6 +57,7 @@ static uint64_t plan_fingerprint(const qn_plan *plan)
         hash = mix(hash, source->name, (size_t)source->n_name);
         hash = mix_number(hash, source->dtype);
         hash = mix_number(hash, item->n_weights);
+        hash = mix_number(hash, item->edits != NULL ? (int64_t)item->edits->digest : 0);
         if (item->weights != NULL) {
             hash = mix(hash, item->weights, (size_t)item->n_weights * sizeof *item->weights);
         }

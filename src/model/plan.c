@@ -1,4 +1,5 @@
 /* plan.c — building plans and looking at them. */
+#include "model/adapter_internal.h"
 #include "model/plan_internal.h"
 #include "model/recipe_internal.h"
 
@@ -92,6 +93,25 @@ qn_status qni_plan_add_file(qn_plan *plan, qn_gguf_writer *writer, qn_error *err
     return QN_OK;
 }
 
+bool qni_tensor_is_edited(const qn_model *model, const qn_tensor_info *tensor)
+{
+    return model->edits != NULL && model->edits[tensor - model->tensors].n > 0;
+}
+
+static qn_status take_edits(qni_item *item, qn_error *err)
+{
+    const qni_plan_input *input = &item->inputs[0];
+    if (!qni_tensor_is_edited(input->model, input->tensor)) {
+        return QN_OK;
+    }
+    QN_CHECK(item->recipe == &qni_recipe_copy || item->recipe == &qni_recipe_convert, err,
+             QN_ERR_UNSUPPORTED, -1,
+             "a merged model can be exported or quantized, nothing else; write it to a file first");
+    item->edits = &input->model->edits[input->tensor - input->model->tensors];
+    item->recipe = &qni_recipe_merge;
+    return QN_OK;
+}
+
 qn_status qni_plan_add_item(qn_plan *plan, const qni_recipe *recipe, const qn_model *model,
                             const qn_tensor_info *input, int32_t n_outputs, qni_item **out_item,
                             qn_error *err)
@@ -112,6 +132,7 @@ qn_status qni_plan_add_item(qn_plan *plan, const qni_recipe *recipe, const qn_mo
     item->wanted = QN_DTYPE_NONE;
     QN_CHECK(item->first_output + n_outputs <= plan->n_tensors, err, QN_ERR_INVALID_STATE, -1,
              "the item's output tensors are not in the plan");
+    QN_TRY(take_edits(item, err));
     plan->n_items++;
     *out_item = item;
     return QN_OK;

@@ -34,6 +34,7 @@ typedef struct qni_item {
     bool is_tied;         /* planes: their scales */
     const float *weights; /* importance: n_weights = ne0 of each expert after the other, or NULL */
     int64_t n_weights;
+    const struct qni_edits *edits; /* of adapters; NULL: none */
 } qni_item;
 
 typedef struct qni_plan_file {
@@ -78,10 +79,14 @@ QN_NODISCARD qn_status qni_plan_add_tensor(qn_plan *plan, const qn_tensor_info *
                                            qn_error *err);
 
 /* Add an item with one input and the output tensors that follow those of the item before. The
- * returned item may be filled further. */
+ * returned item may be filled further. A tensor of a merged model that adapters change gets the
+ * recipe that merges them instead of a copy or conversion. */
 QN_NODISCARD qn_status qni_plan_add_item(qn_plan *plan, const struct qni_recipe *recipe,
                                          const qn_model *model, const qn_tensor_info *input,
                                          int32_t n_outputs, qni_item **out_item, qn_error *err);
+
+/* Do adapters change this tensor of the model? A copy of it is then no copy. */
+bool qni_tensor_is_edited(const qn_model *model, const qn_tensor_info *tensor);
 
 /* The first output tensor of an item, NULL if it has none. */
 const qn_tensor_info *qni_plan_target(const qn_plan *plan, const qni_item *item);

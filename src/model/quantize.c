@@ -156,7 +156,8 @@ static qn_status add_item(const qni_quantize_job *job, int64_t index, qn_plan *p
 {
     const qni_outgoing *tensor = &job->tensors[index];
     const qni_policy_choice *choice = &job->choices[index];
-    const bool is_copy = choice->dtype == tensor->source->dtype;
+    const bool is_copy =
+        choice->dtype == tensor->source->dtype && !qni_tensor_is_edited(job->model, tensor->source);
     qni_item *item;
     QN_TRY(qni_plan_add_item(plan, is_copy ? &qni_recipe_copy : &qni_recipe_convert, job->model,
                              tensor->source, 1, &item, err));

@@ -136,4 +136,17 @@ static qn_status run(const qni_chunk *chunk, qn_error *err)
     return QN_OK;
 }
 
+qn_status qni_encode_rows_of(const qni_chunk *chunk, qn_error *err)
+{
+    const qni_item *item = chunk->item;
+    const qn_dtype dtype = qni_plan_target(chunk->plan, item)->dtype;
+    const bool is_weighted = qni_item_encodes_with_weights(item, dtype);
+    for (row_span span = {0, 0}; span.first < chunk->n_units; span.first += span.n_rows) {
+        span.n_rows = rows_with_same_weights(item, is_weighted, chunk->first_unit + span.first,
+                                             chunk->n_units - span.first);
+        QN_TRY(encode_span(chunk, dtype, span, err));
+    }
+    return QN_OK;
+}
+
 const qni_recipe qni_recipe_convert = {QN_RECIPE_CONVERT, "convert", false, measure, run, NULL};

@@ -52,8 +52,9 @@ static qn_status run(const qni_chunk *chunk, qn_error *err)
     return QN_OK;
 }
 
-static void add_notes(const qni_chunk *chunk, qn_item_planes *sums)
+static void add_notes(const qni_chunk *chunk, qni_item_notes *notes)
 {
+    qn_item_planes *sums = &notes->planes;
     const int64_t n_groups = chunk->n_units * groups_of_row(chunk->item);
     const qni_ternary_stats *stats = stats_of(chunk);
     sums->n_planes = chunk->item->n_outputs;

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "codec/codec.h"
+#include "model/adapter_internal.h"
 #include "model/stream_internal.h"
 
 /* Sums over elements, of one row or of a tensor. x: old, y: new, w: importance. */
@@ -15,11 +16,20 @@ struct qni_error_sums {
     double w_xx;
     double w_dd;
     double max; /* |y - x| */
-    qn_item_planes planes;
 };
+
+static qn_status new_notes(qn_run *run, qn_error *err)
+{
+    const size_t n_bytes = (size_t)run->plan->n_items * sizeof *run->notes;
+    run->notes = qni_alloc_zeroed(run->allocator, n_bytes);
+    return run->notes != NULL ? QN_OK : qni_fail_memory(err, n_bytes);
+}
 
 qn_status qni_report_new(qn_run *run, qn_error *err)
 {
+    if (run->options.want_errors || qni_report_has_merge(run->plan)) {
+        QN_TRY(new_notes(run, err));
+    }
     if (!run->options.want_errors) {
         return QN_OK;
     }
@@ -28,8 +38,19 @@ qn_status qni_report_new(qn_run *run, qn_error *err)
     return run->errors != NULL ? QN_OK : qni_fail_memory(err, n_bytes);
 }
 
+bool qni_report_has_merge(const qn_plan *plan)
+{
+    for (int64_t i = 0; i < plan->n_items; i++) {
+        if (plan->items[i].edits != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void qni_report_free(qn_run *run)
 {
+    qni_free(run->allocator, run->notes, (size_t)run->plan->n_items * sizeof *run->notes);
     qni_free(run->allocator, run->errors, (size_t)run->plan->n_items * sizeof *run->errors);
 }
 
@@ -127,6 +148,10 @@ qn_status qni_report_measure(const qn_run *run, const qni_chunk *chunk, uint8_t 
 
 void qni_report_add(qn_run *run, const qni_chunk *chunk, const uint8_t *rest)
 {
+    const qni_task *task = &run->tasks[chunk->item - run->plan->items];
+    if (run->notes != NULL && !task->was_done && chunk->item->recipe->add_notes != NULL) {
+        chunk->item->recipe->add_notes(chunk, &run->notes[chunk->item - run->plan->items]);
+    }
     if (run->errors == NULL) {
         return;
     }
@@ -141,9 +166,6 @@ void qni_report_add(qn_run *run, const qni_chunk *chunk, const uint8_t *rest)
         qni_error_sums one;
         memcpy(&one, rest + (size_t)i * sizeof one, sizeof one);
         add_sums(to, &one);
-    }
-    if (chunk->item->recipe->add_notes != NULL) {
-        chunk->item->recipe->add_notes(chunk, &to->planes);
     }
 }
 
@@ -173,10 +195,21 @@ bool qn_run_item_errors(const qn_run *run, int64_t item, qn_item_errors *out_err
 
 bool qn_run_item_planes(const qn_run *run, int64_t item, qn_item_planes *out_planes)
 {
-    if (run->errors == NULL || item < 0 || item >= run->plan->n_items ||
-        !run->tasks[item].is_done || run->errors[item].planes.n_planes == 0) {
+    if (run->notes == NULL || item < 0 || item >= run->plan->n_items || !run->tasks[item].is_done ||
+        run->notes[item].planes.n_planes == 0) {
         return false;
     }
-    *out_planes = run->errors[item].planes;
+    *out_planes = run->notes[item].planes;
     return true;
+}
+
+bool qn_run_item_merge(const qn_run *run, int64_t item, qn_item_merge *out_merge)
+{
+    if (run->notes == NULL || item < 0 || item >= run->plan->n_items || !run->tasks[item].is_done ||
+        run->plan->items[item].edits == NULL) {
+        return false;
+    }
+    const qni_item_notes *notes = &run->notes[item];
+    *out_merge = (qn_item_merge){sqrt(notes->delta2), sqrt(notes->weight2)};
+    return notes->n_rows == run->tasks[item].geometry.n_units;
 }

@@ -9,6 +9,8 @@
 #include "quench/gguf.h"
 #include "quench/probe.h"
 
+struct qni_edits; /* adapter_internal.h */
+
 /* One file of the model, open for pread. */
 typedef struct qni_source_file {
     qni_file file;
@@ -26,7 +28,8 @@ struct qn_model {
     qn_tensor_info *tensors; /* file order; names end with a NUL; data is NULL */
     int64_t n_tensors;
     qni_strmap by_name;
-    qn_gguf *metadata; /* NULL: none */
+    qn_gguf *metadata;             /* NULL: none */
+    const struct qni_edits *edits; /* of a merged model: one for each tensor; NULL: none */
 };
 
 /* One format. */

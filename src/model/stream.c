@@ -1,5 +1,6 @@
 /* stream.c — the executor: cuts items into chunks, runs them on threads within a memory budget, and
  * commits the outputs together. It knows plans and recipes, no policy and no container. */
+#include "model/adapter_internal.h"
 #include "model/stream_internal.h"
 
 /* A chunk's buffers together take about this much, so that decode, encode and write find their
@@ -23,10 +24,14 @@ static bool buffer_bytes(const qn_run *run, const qni_item *item, const qni_geom
 {
     int64_t part[2 + QNI_MAX_OUTPUTS] = {geometry->unit_in_bytes, geometry->unit_scratch_bytes};
     int n_parts = 2;
+    int64_t n_kept;
     for (int32_t k = 0; k < item->n_outputs && !item->recipe->is_verbatim; k++) {
         part[n_parts++] = geometry->unit_out_bytes[k];
     }
     int64_t sum = qni_report_bytes(run, item, n_units);
+    if (!aligned(geometry->kept_bytes, &n_kept) || !qni_add_i64(sum, n_kept, &sum)) {
+        return false;
+    }
     for (int i = 0; i < n_parts; i++) {
         int64_t n_bytes;
         if (!qni_mul_i64(part[i], n_units, &n_bytes) || !aligned(n_bytes, &n_bytes) ||
@@ -43,11 +48,14 @@ static int64_t chunk_units_within(const qn_run *run, const qni_item *item,
                                   const qni_geometry *geometry, int64_t n_budget)
 {
     int64_t one;
-    const int64_t n_target = qni_min_i64(n_budget, CHUNK_BYTES);
+    const int64_t n_kept = (geometry->kept_bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT *
+                           BUFFER_ALIGNMENT; /* largest_unit() has checked it */
+    const int64_t n_target = n_kept + qni_min_i64(n_budget - n_kept, CHUNK_BYTES);
     if (!buffer_bytes(run, item, geometry, 1, &one) || one > n_target) {
         return 1;
     }
-    int64_t n_units = qni_min_i64(geometry->n_units, n_target / qni_max_i64(1, one - 5 * 63));
+    int64_t n_units =
+        qni_min_i64(geometry->n_units, (n_target - n_kept) / qni_max_i64(1, one - n_kept - 5 * 63));
     int64_t n_bytes;
     while (n_units > 1 &&
            (!buffer_bytes(run, item, geometry, n_units, &n_bytes) || n_bytes > n_target)) {
@@ -149,7 +157,7 @@ static uint8_t *take_buffer(uint8_t **memory, int64_t n_bytes)
 }
 
 /* Describe chunk `number` and lay its buffers out in a worker's memory. */
-static qni_chunk chunk_at(qn_run *run, int64_t number, const qni_worker *worker, uint8_t **out_rest)
+static qni_chunk chunk_at(qn_run *run, int64_t number, qni_worker *worker, uint8_t **out_rest)
 {
     const int64_t index = item_of_chunk(run, number);
     const qni_task *task = &run->tasks[index];
@@ -164,6 +172,9 @@ static qni_chunk chunk_at(qn_run *run, int64_t number, const qni_worker *worker,
     chunk.n_in_bytes = qni_min_i64(chunk.n_units * geometry->unit_in_bytes,
                                    chunk.item->inputs[0].tensor->n_bytes - in_offset);
     uint8_t *memory = worker->memory;
+    chunk.kept = take_buffer(&memory, geometry->kept_bytes);
+    chunk.is_kept_fresh = worker->kept_for != index + 1;
+    worker->kept_for = index + 1;
     chunk.in = take_buffer(&memory, chunk.n_units * geometry->unit_in_bytes);
     for (int32_t k = 0; k < chunk.item->n_outputs && !chunk.item->recipe->is_verbatim; k++) {
         chunk.out[k] = take_buffer(&memory, chunk.n_units * geometry->unit_out_bytes[k]);
@@ -190,6 +201,7 @@ qn_status qni_run_read_back(qn_run *run, int64_t number, int worker, qni_chunk *
 {
     uint8_t *rest;
     *out_chunk = chunk_at(run, number, &run->workers[worker], &rest);
+    run->workers[worker].kept_for = 0;
     for (int32_t k = 0; k < out_chunk->item->n_outputs; k++) {
         const qn_tensor_info *tensor = &run->plan->tensors[out_chunk->item->first_output + k];
         int64_t offset, n_bytes;
@@ -223,6 +235,7 @@ static qn_status pass_chunk(qn_run *run, int64_t number, int worker, qn_error *e
 {
     uint8_t *rest;
     qni_chunk chunk = chunk_at(run, number, &run->workers[worker], &rest);
+    run->workers[worker].kept_for = 0;
     if (run->turn != NULL) {
         QN_TRY(qni_run_read_back(run, number, worker, &chunk, err));
     }
@@ -315,6 +328,11 @@ static qn_status check_output_path(const qn_plan *plan, const char *path, qn_err
 {
     for (int64_t i = 0; i < plan->n_items; i++) {
         const qn_model *model = plan->items[i].inputs[0].model;
+        if (plan->items[i].edits != NULL && qni_edits_read(plan->items[i].edits, path)) {
+            const qn_status st = qni_fail(err, QN_ERR_SAME_FILE, -1,
+                                          "the output is the adapter; write to another name");
+            return qni_fail_path(err, st, path);
+        }
         if (i > 0 && model == plan->items[i - 1].inputs[0].model) {
             continue;
         }
@@ -463,7 +481,7 @@ static qn_status begin(qn_run *run, const char *out_path, qn_error *err)
     QN_TRY(qni_report_new(run, err));
     QN_TRY(cut(run, err));
     QN_TRY(make_workers(run, err));
-    if (wants_order(&run->options)) {
+    if (wants_order(&run->options) || qni_report_has_merge(run->plan)) {
         QN_TRY(qni_turn_new(run->allocator, &run->turn, err));
     }
     QN_TRY(open_outputs(run, out_path, err));

@@ -22,6 +22,7 @@ typedef struct qni_worker {
     uint8_t *memory;
     qn_run_stats stats;
     double cpu_seconds;
+    int64_t kept_for; /* item whose kept memory is there, counted from 1; 0: none */
 } qni_worker;
 
 /* How one item is cut and how far it is. */
@@ -53,6 +54,7 @@ struct qn_run {
     qni_output *outputs; /* one for each file; none when nothing is written */
     int32_t n_outputs;
     qni_error_sums *errors; /* one for each item, or NULL */
+    qni_item_notes *notes;  /* the same */
     qni_journal *journal;   /* NULL: no resume */
     qni_cache *cache;       /* NULL: pages are left alone */
     int64_t next_item;      /* with order: the item that must come next */
@@ -90,6 +92,8 @@ const uint8_t *qni_chunk_output(const qni_chunk *chunk, int32_t k, int64_t *out_
 
 QN_NODISCARD qn_status qni_report_new(qn_run *run, qn_error *err);
 void qni_report_free(qn_run *run);
+/* Does an item merge adapters? How much it changed is then summed, in order, in every run. */
+bool qni_report_has_merge(const qn_plan *plan);
 /* Bytes of working memory that measuring n units takes, after the recipe's own. */
 int64_t qni_report_bytes(const qn_run *run, const qni_item *item, int64_t n_units);
 /* Decode the output and sum row by row into `rest`. Any order, any thread. */

@@ -122,6 +122,16 @@ def write_slow_model(path):
             file.write(block)
 
 
+def write_adapter(folder):
+    """A LoRA adapter of rank 2 for one matrix of tiny.gguf, as PEFT saves it."""
+    folder.mkdir()
+    module = "base_model.model.model.layers.0.self_attn.v_proj"
+    (folder / "adapter_model.safetensors").write_bytes(safetensors([
+        (module + ".lora_A.weight", "F32", (2, 64), f32([0.125 * x for x in numbers(2 * 64, 11)])),
+        (module + ".lora_B.weight", "F32", (64, 2), f32([0.125 * x for x in numbers(64 * 2, 12)]))], [("format", "pt")]))
+    (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 2, "lora_alpha": 4}\n')
+
+
 def write_checkpoint(folder):
     """A complete save of one AdamW step; the digests are XXH3-64 of the three files."""
     name = b"layers.0.q.weight"
@@ -213,6 +223,7 @@ def main():
     for name, data in files.items():
         (folder / name).write_bytes(data)
     (folder / "directory.gguf").mkdir()
+    write_adapter(folder / "adapter")
     write_checkpoint(folder / "checkpoint")
 
 

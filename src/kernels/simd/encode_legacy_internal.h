@@ -4,7 +4,8 @@
  * Three steps: the extremes of each block; in lanes, one a block, the scales and their reciprocals;
  * element by element the levels. A NaN never wins a maximum and its level is the low byte of -2^31,
  * as in the referee, without further care; what needs care is left to the referee, block by block.
- * Compiled once for each instruction set; the referees are scalar/q4_0_q5_0.c and its neighbours. */
+ * Compiled once for each instruction set; the referees are scalar/q4_0_q5_0.c and its neighbours.
+ */
 #include <float.h>
 
 #include "kernels/simd/encode_weighted_internal.h"
