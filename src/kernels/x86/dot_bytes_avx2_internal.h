@@ -25,6 +25,12 @@ typedef struct few_column {
     QNI_ALIGNED(32) float stored_sum[8];
 } few_column;
 
+/* A segment of a column. */
+typedef struct few_columns {
+    few_column chunk[SEGMENT];
+    QNI_ALIGNED(32) float scale[SEGMENT]; /* of super-blocks; 0 where there are none */
+} few_columns;
+
 /* Plus a bias if codes have one, so that they are not negative; what the compiler makes of it is
  * that the bias is never subtracted. */
 QNI_INLINE __m256i unsigned_codes(const dot_format *f, const uint8_t *w, const block_head *head,
@@ -87,7 +93,9 @@ QNI_INLINE __m256i super_lanes(const dot_format *f, const uint8_t *w, const bloc
             _mm256_load_si256((const __m256i *)(const void *)(a->levels + 32 * j));
         const __m256i pairs = multiply_pairs(f, w, head, j, levels);
         __m256i factor = _mm256_set1_epi16(1);
-        if (f->has_factors) {
+        if (f->tile.n_factor_elems == 32) {
+            factor = _mm256_set1_epi16(head->factor[2 * j]);
+        } else if (f->has_factors) {
             const __m128i first = _mm_set1_epi16(head->factor[2 * j]);
             const __m128i second = _mm_set1_epi16(head->factor[2 * j + 1]);
             factor = _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1);
@@ -104,22 +112,26 @@ QNI_INLINE __m256i super_lanes(const dot_format *f, const uint8_t *w, const bloc
     return _mm256_add_epi32(sum[0], sum[1]);
 }
 
-/* One super-block of eight rows, onto their outputs. */
-QNI_INLINE __m256 add_super_x8(const dot_format *f, const uint8_t *const *w, int64_t at,
-                               const few_column *a, __m256 y)
+/* Up to eight super-blocks of one row: their terms. */
+QNI_INLINE __m256 terms_of_supers(const dot_format *f, const uint8_t *w, int n, const few_column *a,
+                                  const float *scales)
 {
     __m256i sum[LANES], low[LANES];
-    QNI_ALIGNED(32) float scale[LANES];
-    QNI_ALIGNED(32) float offset[LANES];
-    QNI_ROLLED for (int r = 0; r < LANES; r++)
+    QNI_ALIGNED(32) float scale[LANES] = {0};
+    QNI_ALIGNED(32) float offset[LANES] = {0};
+    QNI_ROLLED for (int k = 0; k < n; k++)
     {
         block_head head;
-        f->begin(w[r] + at, &head);
-        sum[r] = super_lanes(f, w[r] + at, &head, a, &low[r]);
-        scale[r] = head.scale[0];
-        offset[r] = f->offset == DOT_MINIMA ? head.offset : 0.0f;
+        f->begin(w, &head);
+        sum[k] = super_lanes(f, w, &head, &a[k], &low[k]);
+        scale[k] = head.scale[0];
+        offset[k] = f->offset == DOT_MINIMA ? head.offset : 0.0f;
+        w += f->n_bytes;
     }
-    const __m256 da = _mm256_set1_ps(a->scale[0]);
+    for (int k = n; k < LANES; k++) {
+        sum[k] = low[k] = _mm256_setzero_si256();
+    }
+    const __m256 da = _mm256_load_ps(scales);
     __m256 term = _mm256_mul_ps(_mm256_mul_ps(_mm256_load_ps(scale), da),
                                 _mm256_cvtepi32_ps(sum_lanes_x8(sum)));
     if (f->offset == DOT_MINIMA) {
@@ -127,7 +139,7 @@ QNI_INLINE __m256 add_super_x8(const dot_format *f, const uint8_t *const *w, int
         const __m256 minima = _mm256_cvtepi32_ps(sum_lanes_x8(low));
         term = _mm256_sub_ps(term, _mm256_mul_ps(dmin, minima));
     }
-    return _mm256_add_ps(y, term);
+    return term;
 }
 
 /* Eight steps of 32 of one row: their terms. */
@@ -196,53 +208,64 @@ QNI_INLINE __m256 add_lanes_in_order(const __m256 *t, __m256 y)
     return y;
 }
 
-QNI_INLINE __m256 add_steps_x8(const dot_format *f, const uint8_t *const *w, int64_t at, int n,
-                               const few_column *a, __m256 y)
+/* The terms of one row: eight steps a vector, LANES vectors apart. A row is read from end to end,
+ * as the prefetchers of the processor like it. Returns how many vectors. */
+QNI_INLINE int terms_of_segment(const dot_format *f, const uint8_t *w, int64_t n_elems,
+                                const few_columns *a, __m256 *terms)
 {
-    __m256 terms[LANES];
-    if (n == CHUNK) {
-        QNI_ROLLED for (int r = 0; r < LANES; r++)
-        {
-            terms[r] = terms_of_row(f, w[r] + at, CHUNK, a);
+    const int n_chunks = (int)((n_elems + CHUNK - 1) / CHUNK);
+    const int64_t n_chunk_bytes = CHUNK / f->n_elems * f->n_bytes;
+    if (f->step == CHUNK) {
+        for (int k = 0; k < n_chunks; k += LANES) {
+            const int n = n_chunks - k < LANES ? n_chunks - k : LANES;
+            terms[k] = terms_of_supers(f, w + k * n_chunk_bytes, n, &a->chunk[k], &a->scale[k]);
         }
-    } else {
-        QNI_ROLLED for (int r = 0; r < LANES; r++)
-        {
-            terms[r] = terms_of_row(f, w[r] + at, n, a);
-        }
+        return (n_chunks + LANES - 1) / LANES;
     }
-    return add_lanes_in_order(terms, y);
+    int k = 0;
+    for (; k < n_elems / CHUNK; k++) {
+        terms[k * LANES] = terms_of_row(f, w + k * n_chunk_bytes, CHUNK, &a->chunk[k]);
+    }
+    if (k < n_chunks) {
+        terms[k * LANES] =
+            terms_of_row(f, w + k * n_chunk_bytes, (int)(n_elems % CHUNK), &a->chunk[k]);
+    }
+    return n_chunks;
 }
 
 /* n_elems elements of eight rows (the last of them again where there are fewer) and one column. */
 QNI_INLINE void dot_few_lanes(const dot_format *f, const uint8_t *const *w, int64_t n_elems,
-                              const few_column *a, bool is_first, int n_rows, float *out)
+                              const few_columns *a, bool is_first, int n_rows, float *out)
 {
+    __m256 terms[SEGMENT * LANES];
     QNI_ALIGNED(32) float y[LANES] = {0};
+    int n_vectors = 0;
+    for (int r = 0; r < LANES; r++) {
+        n_vectors = terms_of_segment(f, w[r], n_elems, a, terms + r);
+    }
     if (!is_first) {
         memcpy(y, out, (size_t)n_rows * sizeof *y);
     }
     __m256 sum = _mm256_load_ps(y);
-    for (int64_t at = 0; at < n_elems; at += CHUNK, a++) {
-        const int n = (int)qni_min_i64(CHUNK, n_elems - at);
-        const int64_t byte = at / f->n_elems * f->n_bytes;
-        sum = f->step == CHUNK ? add_super_x8(f, w, byte, a, sum)
-                               : add_steps_x8(f, w, byte, n, a, sum);
+    for (int v = 0; v < n_vectors; v++) {
+        sum = add_lanes_in_order(terms + v * LANES, sum);
     }
     _mm256_store_ps(y, sum);
     memcpy(out, y, (size_t)n_rows * sizeof *y);
 }
 
-/* Chunks [first, first + n) of all rows and columns. */
+/* Elements [at, at + n_elems) of all rows and columns. */
 QNI_INLINE void dot_few_segment(const dot_format *f, const qni_dot_tile *tile, int64_t at,
                                 int64_t n_elems)
 {
-    few_column a[FEW_COLS][SEGMENT];
+    few_columns a[FEW_COLS];
     for (int64_t c = 0; c < tile->n_cols; c++) {
+        memset(a[c].scale, 0, sizeof a[c].scale);
         const uint8_t *from = tile->a + c * tile->a_stride + at / f->act_elems * f->act_bytes;
         for (int64_t k = 0; k < n_elems; k += CHUNK) {
             read_few_column(f, from + k / f->act_elems * f->act_bytes,
-                            (int)qni_min_i64(CHUNK, n_elems - k), &a[c][k / CHUNK]);
+                            (int)qni_min_i64(CHUNK, n_elems - k), &a[c].chunk[k / CHUNK]);
+            a[c].scale[k / CHUNK] = a[c].chunk[k / CHUNK].scale[0];
         }
     }
     for (int64_t row = 0; row < tile->n_rows; row += LANES) {
@@ -253,7 +276,8 @@ QNI_INLINE void dot_few_segment(const dot_format *f, const qni_dot_tile *tile, i
                    at / f->n_elems * f->n_bytes;
         }
         for (int64_t c = 0; c < tile->n_cols; c++) {
-            dot_few_lanes(f, w, n_elems, a[c], at == 0, n_rows, tile->y + c * tile->y_stride + row);
+            dot_few_lanes(f, w, n_elems, &a[c], at == 0, n_rows,
+                          tile->y + c * tile->y_stride + row);
         }
     }
 }
@@ -339,6 +363,9 @@ QNI_INLINE void stage_rows(const dot_format *f, const uint8_t *w, int64_t w_stri
         for (int i = 0; i < 8; i++) {
             const int r = 8 * half + i;
             const uint8_t *block = w + (r < n_rows ? r : n_rows - 1) * w_stride;
+            for (int64_t at = 0; at < CHUNK / f->n_elems * f->n_bytes; at += 64) {
+                tile_prefetch((uintptr_t)block + (uintptr_t)(CHUNK / f->n_elems * f->n_bytes + at));
+            }
             for (int b = 0; b < n / f->n_elems; b++, block += f->n_bytes) {
                 block_head head;
                 f->begin(block, &head);
