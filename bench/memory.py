@@ -2,21 +2,25 @@
 """Peak memory of quantize jobs: resident, and in a control group that counts the page cache.
 
 usage: memory.py --quench FILE --peer DIR --model FILE.gguf [--presets A,B|all|none] [--cgroup-presets A,B]
-                 [--peer-presets A,B] [--threads N] [--limit MIB] [--work DIR]
+                 [--peer-presets A,B] [--threads N] [--limit MIB] [--seconds N] [--work DIR]
 
 Every preset (those that need a matrix get one) on the model: the largest resident size of the process,
 as the kernel accounts it (wait4), against 64 MiB and the size of the metadata. Then each of
 --cgroup-presets in a control group of --limit MiB (128): version 1 of the memory controller, which
 charges the page cache; the job must complete, and the most used is given. The peer's figures beside
 them for --peer-presets: resident, and what becomes of it in the same group. The group needs root and is
-skipped, and said so, where there is none. Exit status 1 if a job fails or passes its bound.
+skipped, and said so, where there is none. With --seconds N a job that takes longer is stopped then, and its
+figure, marked, is that of the part that was done: all buffers are there from the first chunk on. Exit
+status 1 if a job fails or passes its bound.
 """
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PARITY = os.path.join(HERE, "..", "tests", "parity")
@@ -61,12 +65,17 @@ class Group:
             os.rmdir(self.folder)
 
 
-def peak_of(args):
+def peak_of(args, seconds=None):
     """(exit status, largest resident size in bytes, text of the standard error)"""
     with tempfile.TemporaryFile() as text:
         child = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=text)
+        if seconds is not None:
+            alarm = threading.Timer(seconds, child.send_signal, [signal.SIGINT])
+            alarm.start()
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
+        if seconds is not None:
+            alarm.cancel()
         text.seek(0)
         return child.returncode, usage.ru_maxrss * 1024, text.read().decode("utf-8", "replace").strip()
 
@@ -86,15 +95,18 @@ def resident(a, out, matrix):
     bound = (BOUND_MIB << 20) + header_bytes(a)
     presets = [p for p in oracle.FTYPES if p != "NVFP4"] + ["COPY"] if a.presets == "all" else a.presets.split(",")
     print("\n| preset | quench: most resident, MiB |\n|---|---|")
-    n_bad, largest = 0, 0
+    n_bad, n_parts, largest = 0, 0, 0
     for preset in presets:
-        status, peak, text = peak_of(quench_args(a, out, preset, matrix))
-        is_bad = status != 0 or peak > bound
+        status, peak, text = peak_of(quench_args(a, out, preset, matrix), a.seconds)
+        is_part = a.seconds is not None and "interrupted" in text
+        n_parts += is_part
+        is_bad = (status != 0 and not is_part) or peak > bound
         n_bad += is_bad
         largest = max(largest, peak)
-        print("| %s | %.1f%s |" % (preset, peak / 2**20, " FAILS: %s" % (text or "over the bound") if is_bad else ""))
+        print("| %s | %.1f%s |" % (preset, peak / 2**20, " FAILS: %s" % (text or "over the bound") if is_bad else " (part)" if is_part else ""))
         sys.stdout.flush()
-    print("\nquench: at most %.1f MiB over %d presets (bound: %.1f MiB)" % (largest / 2**20, len(presets), bound / 2**20))
+    print("\nquench: at most %.1f MiB over %d presets, %d of them stopped early (bound: %.1f MiB)"
+          % (largest / 2**20, len(presets), n_parts, bound / 2**20))
     return n_bad
 
 
@@ -139,6 +151,7 @@ def main():
     ap.add_argument("--peer-presets", default="Q8_0")
     ap.add_argument("--threads", type=int, default=2)
     ap.add_argument("--limit", type=int, default=128)
+    ap.add_argument("--seconds", type=float)
     ap.add_argument("--work")
     a = ap.parse_args()
     print("%s, %.2f GiB, %d threads" % (os.path.basename(a.model), os.path.getsize(a.model) / 2**30, a.threads))

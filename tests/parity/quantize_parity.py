@@ -102,6 +102,13 @@ class Parity:
         print("DIFFERS %s: %s" % (label, text))
         sys.stdout.flush()
 
+    def say_so_far(self, label):
+        """Full runs take an hour or more: whoever stops one knows what was compared."""
+        if self.a.mode == "full" and (not self.a.only or self.a.only in label):
+            print("so far, after %s: %d equal, %d refused by both, %d differ"
+                  % (label, self.equal, self.refused, len(self.failures)))
+            sys.stdout.flush()
+
     def outputs(self, stem):
         return sorted(os.path.basename(f)[len(stem):] for f in glob.glob(self.path(stem) + "*"))
 
@@ -278,6 +285,7 @@ class Parity:
                     self.compare("%s %s %s" % (model, preset, form or "no matrix"),
                                  self.models[model], preset, options, n,
                                  variants=((("-t", 2),),))
+                self.say_so_far("%s %s" % (model, preset))
             os.unlink(self.models[model])
 
     def run(self):
