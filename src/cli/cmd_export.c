@@ -1,7 +1,6 @@
 /* cmd_export.c — `quench export`: a conservative transcode, adapters merged, or ternary planes. */
-#include "cli/digest.h"
 #include "cli/matcher.h"
-#include "cli/plan_show.h"
+#include "cli/plan_run.h"
 #include "cli/quantize_args.h"
 
 typedef struct export_values {
@@ -255,60 +254,19 @@ static const char *mode_of(const export_values *values)
     return values->dtype != NULL ? values->dtype : "verbatim";
 }
 
-static int fail_run(const cli_call *call, const qn_error *err)
+static int run_plan(const cli_call *call, const qn_model *model, const plan_view *view,
+                    double start_seconds)
 {
     const export_values *values = call->values;
-    cli_text out = {NULL, 0, 0};
+    plan_job job = {.model = model,
+                    .view = *view,
+                    .options = QN_RUN_OPTIONS_INIT,
+                    .report_path = values->report_path,
+                    .start_seconds = start_seconds};
 
-    if (err->status != QN_ERR_CANCELLED) {
-        return cli_fail(err);
-    }
-    cli_text_escape(&out, values->out, (int64_t)strlen(values->out), 0);
-    cli_error("%s: interrupted; %s", out.chars,
-              values->do_resume ? "run the same command again to continue" : "nothing was written");
-    cli_text_free(&out);
-    return CLI_FAILED;
-}
-
-static int run_plan(const cli_call *call, plan_view *view, double start_seconds)
-{
-    const export_values *values = call->values;
-    qn_run_options options = QN_RUN_OPTIONS_INIT;
-    cli_progress progress;
-    qn_run *run = NULL;
-    qn_error err = QN_ERROR_INIT;
-    int status = CLI_OK;
-
-    cli_progress_begin(&progress, call, "export");
-    options.n_threads = (int32_t)call->common.n_threads;
-    options.memory_bytes = call->common.n_memory_bytes;
-    options.isa = call->common.isa;
-    options.progress = cli_progress_step;
-    options.progress_ctx = &progress;
-    options.log = cli_log;
-    options.log_ctx = cli_log_ctx(call);
-    options.want_errors = values->report_path != NULL || values->n_planes > 0;
-    options.do_resume = values->do_resume;
-    if (qn_run_begin(view->plan, values->out, &options, &run, &err) != QN_OK ||
-        qn_run_range(run, 0, qn_plan_n_items(view->plan), &err) != QN_OK ||
-        qn_run_commit(run, &err) != QN_OK) {
-        cli_progress_end(&progress);
-        cli_hold_run(run);
-        status = fail_run(call, &err);
-    } else {
-        cli_progress_end(&progress);
-        view->run = run;
-        view->has_errors = options.want_errors;
-        view->seconds = cli_clock_seconds() - start_seconds;
-        qn_run_stats_of(run, &view->stats);
-        plan_show_result(call, view);
-        if (values->report_path != NULL) {
-            status = plan_write_report(view, values->report_path);
-        }
-    }
-    cli_hold_run(NULL);
-    qn_run_free(run);
-    return status;
+    job.options.want_errors = values->report_path != NULL || values->n_planes > 0;
+    job.options.do_resume = values->do_resume;
+    return plan_run(call, &job);
 }
 
 /* With a preset the types are those of quench quantize. */
@@ -345,18 +303,17 @@ static int plan_and_run(const cli_call *call, const qn_model *model, const qn_me
         }
         return cli_fail(&err);
     }
-    plan_view view = {.plan = plan,
-                      .in = values->from,
-                      .out = values->out != NULL ? values->out : "nothing",
-                      .what_key = "mode",
-                      .what = mode_of(values),
-                      .merge = merge,
-                      .show_stats = values->show_stats};
+    const plan_view view = {.plan = plan,
+                            .in = values->from,
+                            .out = values->out != NULL ? values->out : "nothing",
+                            .what_key = "mode",
+                            .what = mode_of(values),
+                            .merge = merge,
+                            .show_stats = values->show_stats};
     if (values->is_dry_run) {
         plan_show(call, &view);
     } else {
-        status = plan_check_report(plan, model, values->out, values->report_path);
-        status = status == CLI_OK ? run_plan(call, &view, start_seconds) : status;
+        status = run_plan(call, model, &view, start_seconds);
     }
     qn_plan_free(plan);
     return status;
@@ -439,30 +396,10 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      FIELD(out),
      .help = "where it goes"},
-    {.name = "keep-split",
-     .group = files_group,
-     .kind = CLI_FLAG,
-     FIELD(keep_split),
-     .help = "write one file for each file of the input"},
-    {.name = "split-max-size",
-     .arg = "SIZE",
-     .group = files_group,
-     .kind = CLI_TEXT,
-     FIELD(split_max_size),
-     .help = "begin a new output file before its data pass SIZE, such as 2G (powers of 1000)"},
-    {.name = "split-max-tensors",
-     .arg = "N",
-     .group = files_group,
-     .kind = CLI_INT,
-     .min = 1,
-     .max = INT32_MAX,
-     FIELD(split_max_tensors),
-     .help = "begin a new output file after every N tensors"},
-    {.name = "resume",
-     .group = files_group,
-     .kind = CLI_FLAG,
-     FIELD(do_resume),
-     .help = "continue a run that was stopped, and keep what is done if this one is"},
+    PLAN_OPTION_KEEP_SPLIT(files_group),
+    PLAN_OPTION_SPLIT_MAX_SIZE(files_group),
+    PLAN_OPTION_SPLIT_MAX_TENSORS(files_group),
+    PLAN_OPTION_RESUME(files_group),
     {.name = "dtype",
      .arg = "T",
      .group = types_group,
@@ -475,12 +412,7 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      FIELD(experts_dtype),
      .help = "another type for *_exps.weight, which may be quantized already"},
-    {.name = "imatrix",
-     .arg = "FILE",
-     .group = types_group,
-     .kind = CLI_TEXT,
-     FIELD(imatrix_path),
-     .help = "weigh errors by this importance matrix (GGUF or .dat)"},
+    PLAN_OPTION_IMATRIX(types_group),
     {.name = "allow-requantize",
      .group = types_group,
      .kind = CLI_FLAG,
@@ -561,22 +493,9 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      FIELD(is_native),
      .help = "refused: a private type number that ggml will give to another type"},
-    {.name = "dry-run",
-     .group = proof_group,
-     .kind = CLI_FLAG,
-     FIELD(is_dry_run),
-     .help = "show every tensor's type, the rule behind it and the exact size; write nothing"},
-    {.name = "report",
-     .arg = "FILE",
-     .group = proof_group,
-     .kind = CLI_TEXT,
-     FIELD(report_path),
-     .help = "measure every tensor's error; show it and write it to FILE as JSON"},
-    {.name = "stats",
-     .group = proof_group,
-     .kind = CLI_FLAG,
-     FIELD(show_stats),
-     .help = "show where the time went"},
+    PLAN_OPTION_DRY_RUN(proof_group),
+    PLAN_OPTION_REPORT(proof_group),
+    PLAN_OPTION_STATS(proof_group),
 };
 
 const cli_command cli_cmd_export = {
