@@ -247,9 +247,31 @@ static qn_status append(qn_merge *merge, int64_t index, const qni_edit *edit, qn
     return QN_OK;
 }
 
+/* Weights are floats, in a GGUF also blocks. */
+static qn_status check_source(const qni_matrix *m, qn_error *err)
+{
+    if (m->tensor == NULL || qn_dtype_is_quantized(m->tensor->dtype)) {
+        return QN_OK;
+    }
+    switch (m->tensor->dtype) {
+    case QN_DTYPE_F32:
+    case QN_DTYPE_F16:
+    case QN_DTYPE_BF16:
+    case QN_DTYPE_F64:
+        return QN_OK;
+    default:
+        return qni_fail(err, QN_ERR_INVALID_ADAPTER, -1,
+                        "%s is of type %s; an adapter's weights are floats", m->tensor->name,
+                        qn_dtype_name(m->tensor->dtype));
+    }
+}
+
 static qn_status match_part(qn_merge *merge, const qni_part *part, qn_error *err)
 {
     int64_t index;
+    QN_TRY(check_source(&part->a, err));
+    QN_TRY(check_source(&part->b, err));
+    QN_TRY(check_source(&part->magnitude, err));
     QN_TRY(find_target(merge, part, &index, err));
     const qn_tensor_info *tensor = &merge->model.tensors[index];
     qni_edit edit = {.kind = part->kind,

@@ -356,6 +356,19 @@ static void keep_untouched(const qni_chunk *chunk, const merge_space *space)
     }
 }
 
+/* The input was finite, so it is the sum that is not. */
+static qn_status explain(qn_status st, qn_error *err)
+{
+    if (err != NULL && (st == QN_ERR_NON_FINITE_VALUE || st == QN_ERR_SCALE_OVERFLOW)) {
+        const qn_error found = *err;
+        (void)qni_fail(err, st, found.offset,
+                       "%.560s; merged with the adapter it leaves the range of its type: choose a "
+                       "wider one, or a smaller --scale",
+                       found.message);
+    }
+    return st;
+}
+
 static qn_status run(const qni_chunk *chunk, qn_error *err)
 {
     const merge_space space = space_of(chunk);
@@ -366,7 +379,7 @@ static qn_status run(const qni_chunk *chunk, qn_error *err)
     QN_TRY(qni_decode_rows(chunk, err));
     QN_TRY(apply(chunk, &space, err));
     QN_TRY(take_notes(chunk, &space, err));
-    QN_TRY(qni_encode_rows_of(chunk, err));
+    QN_TRY(explain(qni_encode_rows_of(chunk, err), err));
     keep_untouched(chunk, &space);
     return QN_OK;
 }
