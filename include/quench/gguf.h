@@ -131,8 +131,8 @@ typedef struct qn_gguf_options {
 
 /** Open a file; owns what it maps or reads until qn_gguf_close().
  *
- * When the name or the metadata say that it is one shard of several, all of them are found by name
- * beside it, checked against `split.no`, `split.count` and `split.tensors.count`, and merged:
+ * When its metadata say that it is one shard of several, all of them are found by name beside it,
+ * checked against `split.no`, `split.count` and `split.tensors.count`, and merged:
  * metadata of the first shard, tensors of all in shard order.
  *
  * @param path     any shard of a split model will do

@@ -27,12 +27,32 @@ static void remove_pending(void)
     }
 }
 
+static int open_retrying(const char *path, int flags)
+{
+    int fd = -1;
+
+    do {
+        fd = open(path, flags | O_CLOEXEC, 0666);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static bool sync_retrying(int fd)
+{
+    int result = -1;
+
+    do {
+        result = fsync(fd);
+    } while (result != 0 && errno == EINTR);
+    return result == 0;
+}
+
 static int open_temp(const char *path, cli_text *out_temp)
 {
     for (int i = 0; i < MAX_ATTEMPTS; i++) {
         cli_text_free(out_temp);
         cli_text_printf(out_temp, "%s.tmp-%ld-%d", path, (long)getpid(), i);
-        const int fd = open(out_temp->chars, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        const int fd = open_retrying(out_temp->chars, O_WRONLY | O_CREAT | O_EXCL);
         if (fd >= 0 || errno != EEXIST) {
             return fd;
         }
@@ -93,30 +113,47 @@ static bool sync_folder_of(const char *path)
                  slash == NULL   ? 1
                  : slash == path ? 1
                                  : (size_t)(slash - path));
-    const int fd = open(folder.chars, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = open_retrying(folder.chars, O_RDONLY | O_DIRECTORY);
     cli_text_free(&folder);
     if (fd < 0) {
         return false;
     }
-    const bool is_done = fsync(fd) == 0 || errno == EINVAL || errno == EROFS;
+    const bool is_done = sync_retrying(fd) || errno == EINVAL || errno == EROFS;
     const int reason = errno;
     (void)close(fd);
     errno = reason;
     return is_done;
 }
 
+/* True if all that was written has reached the file; else the reason is in errno. That of an
+ * earlier write is gone, but the file will be too: one byte more asks again. */
+static bool is_flushed(FILE *stream)
+{
+    if (fflush(stream) != 0) {
+        return false;
+    }
+    if (ferror(stream) == 0) {
+        return true;
+    }
+    clearerr(stream);
+    errno = 0;
+    (void)fputc(0, stream);
+    (void)fflush(stream);
+    errno = errno != 0 ? errno : EIO;
+    return false;
+}
+
 /* Flush, sync, close: false with the reason in errno. */
 static bool end_stream(FILE *stream)
 {
-    errno = 0;
-    bool is_whole = fflush(stream) == 0 && ferror(stream) == 0 && fsync(fileno(stream)) == 0;
+    bool is_whole = is_flushed(stream) && sync_retrying(fileno(stream));
     int reason = errno;
 
     if (fclose(stream) != 0 && is_whole) {
         reason = errno;
         is_whole = false;
     }
-    errno = reason != 0 ? reason : EIO; /* an earlier write failed, and its reason is gone */
+    errno = reason;
     return is_whole;
 }
 
@@ -129,10 +166,11 @@ int cli_out_commit(cli_out_file *file)
         return CLI_OK; /* cli_finish_output() looks at it */
     }
     if (file->temp_path == NULL) {
-        errno = 0;
-        const bool is_lost = fflush(stream) != 0 || ferror(stream) != 0;
-        return (fclose(stream) != 0) || is_lost ? cli_file_error(file->path, "cannot be written")
-                                                : CLI_OK;
+        const bool is_lost = !is_flushed(stream);
+        const int reason = errno;
+        const bool is_closed = fclose(stream) == 0;
+        errno = is_lost ? reason : errno;
+        return is_closed && !is_lost ? CLI_OK : cli_file_error(file->path, "cannot be written");
     }
     if (!end_stream(stream) || rename(file->temp_path, file->path) != 0) {
         const int status = cli_file_error(file->path, "cannot be written");

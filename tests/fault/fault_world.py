@@ -37,9 +37,9 @@ def full_disk(world, row):
         try:
             done, _ = world.run(row)
             what = f"disk of {4 * n_blocks} KiB"
-            world.judge(row, what, done)
+            world.judge(row, what, done, goes_on=True)
             if done.returncode == 0:
-                if n_failed == 0:
+                if n_failed == 0 and len(row.expected[row.outputs[0]]) > 4096:
                     world.complain(row, what, "the smallest disk is large enough: nothing was tried")
                 return True
             n_failed += 1
@@ -61,7 +61,7 @@ def read_only(world, row):
         done, _ = world.run(row)
         if done.returncode != 1:
             world.complain(row, "read-only folder", "should fail", done)
-        world.judge(row, "read-only folder", done)
+        world.judge(row, "read-only folder", done, goes_on=True)
     finally:
         if is_mounted:
             subprocess.run(["umount", world.out], check=True)

@@ -231,8 +231,8 @@ class World:
         if again.returncode != 0 or look.returncode != 0 or b"prev/" in look.stdout:
             self.complain(row, what, "the next save fails", again)
 
-    def judge(self, row, what, done, must_pass=False, may_leave=False):
-        """`must_pass`: the fault is one that nobody may notice."""
+    def judge(self, row, what, done, must_pass=False, may_leave=False, goes_on=False):
+        """`must_pass`: the fault is one that nobody may notice; `goes_on`: it is still there for the next run."""
         if done.returncode not in (0, 1):
             self.complain(row, what, "neither done nor a plain failure", done)
         elif done.returncode == 1:
@@ -253,7 +253,7 @@ class World:
             self.check_finals(row, what, done)
             if not may_leave:
                 self.check_leftovers(row, what, done)
-        if row.resumes and done.returncode == 1:
+        if row.resumes and done.returncode == 1 and not goes_on:
             self.check_resumed(row, what)
 
     def check_resumed(self, row, what):
