@@ -134,6 +134,22 @@ static qn_status split_value(const qni_gguf_part *part, const char *key, int64_t
     return QN_OK;
 }
 
+/* Shards that were joined byte for byte begin with the first one; behind another they are a tail
+ * like any other. */
+static qn_status check_not_joined(const qni_gguf_part *part, int64_t count, qn_error *err)
+{
+    int64_t number = -1;
+    QN_TRY(split_value(part, QNI_GGUF_KEY_SPLIT_NO, &number, err));
+    const uint8_t *tail = part->bytes + part->shard.n_bytes - part->shard.n_tail_bytes;
+    const bool has_magic = part->shard.n_tail_bytes >= 4 && memcmp(tail, QNI_GGUF_MAGIC, 4) == 0;
+    QN_CHECK(!has_magic || number > 0, err, QN_ERR_INVALID_SPLIT, tail - part->bytes,
+             "the first of %" PRId64
+             " shards with another GGUF file after it: shards were joined byte for byte; cut them "
+             "apart again and use quench join",
+             count);
+    return QN_OK;
+}
+
 /* How many shards the named file says there are: 1 if it is whole. */
 static qn_status shard_count(const qni_gguf_part *part, int64_t *out_count, qn_error *err)
 {
@@ -145,13 +161,7 @@ static qn_status shard_count(const qni_gguf_part *part, int64_t *out_count, qn_e
     }
     int64_t named = 0;
     const bool is_named = qn_gguf_parse_shard_path(part->path, NULL, NULL, &named);
-    const uint8_t *tail = part->bytes + part->shard.n_bytes - part->shard.n_tail_bytes;
-    const bool is_joined = part->shard.n_tail_bytes >= 4 && memcmp(tail, QNI_GGUF_MAGIC, 4) == 0;
-    QN_CHECK(!is_joined, err, QN_ERR_INVALID_SPLIT, tail - part->bytes,
-             "the first of %" PRId64
-             " shards with another GGUF file after it: shards were joined byte for byte; cut them "
-             "apart again and use quench join",
-             count);
+    QN_TRY(check_not_joined(part, count, err));
     QN_CHECK(is_named, err, QN_ERR_INVALID_SPLIT, -1,
              "one shard of %" PRId64 ", but its name does not end in -00001-of-%05" PRId64
              ".gguf or the like, so the others cannot be found: give all shards their names back",
@@ -182,7 +192,7 @@ static qn_status check_shard(const qni_gguf_part *part, int64_t index, int64_t c
              count);
     QN_CHECK(part->shard.is_big_endian == is_big_endian, err, QN_ERR_INVALID_SPLIT, 4,
              "this shard has another byte order than the others");
-    return QN_OK;
+    return check_not_joined(part, count, err);
 }
 
 /* The sum of the shards' tensors is what the metadata announce. */
