@@ -116,7 +116,7 @@ qn_status qn_dtype_tensor_bytes(qn_dtype dtype, const int64_t *ne, int32_t n_dim
         is_empty |= ne[i] == 0;
     }
     const int64_t block = qn_dtype_block_elems(dtype);
-    int64_t row_len = n_dims > 0 ? ne[0] : block;
+    int64_t row_len = n_dims > 0 ? ne[0] : 1;
     if (is_empty && block > 0) {
         row_len %= block; /* rows must be whole, but no product of them can be too large */
     }

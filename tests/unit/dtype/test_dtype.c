@@ -87,6 +87,7 @@ static void sizes_are_checked(void **state)
     assert_int_equal(qn_dtype_tensor_bytes(QN_DTYPE_F32, ne, 0, &n, NULL), QN_OK);
     assert_int_equal(n, 4);
     const int64_t wraps[] = {INT64_C(1) << 32, INT64_C(1) << 32};
+    assert_int_equal(qn_dtype_tensor_bytes(QN_DTYPE_Q4_1, ne, 0, &n, NULL), QN_ERR_INVALID_SHAPE);
     assert_int_equal(qn_dtype_tensor_bytes(QN_DTYPE_I8, wraps, 2, &n, NULL), QN_ERR_OVERFLOW);
     const int64_t negative[] = {32, -1};
     assert_int_equal(qn_dtype_tensor_bytes(QN_DTYPE_I8, negative, 2, &n, NULL),
