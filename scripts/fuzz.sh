@@ -25,7 +25,7 @@ if [ "${#targets[@]}" -eq 0 ]; then
     mapfile -t targets < <(sed -n 's/^quench_fuzz(\(.*\))$/\1/p' fuzz/CMakeLists.txt)
 fi
 mkdir -p build-fuzz/found build-fuzz/corpus
-largest_kept=8192 # bytes of an input that is committed
+largest_kept=4096 # bytes of an input that is committed
 
 # folders TARGET: where inputs come from besides the growing corpus.
 folders() {
@@ -61,7 +61,7 @@ merge() {
     mapfile -t from < <(folders "$target")
     rm -rf "$into"
     mkdir -p "$into" "fuzz/corpus/$target"
-    "build-fuzz/fuzz/fuzz_$target" -merge=1 -max_len="$largest_kept" "$into" "${from[@]}" \
+    "build-fuzz/fuzz/fuzz_$target" -set_cover_merge=1 -use_counters=0 -max_len="$largest_kept" "$into" "${from[@]}" \
         "build-fuzz/corpus/$target" >"build-fuzz/merge_$target.log" 2>&1
     rm -rf "fuzz/corpus/$target"
     mkdir -p "fuzz/corpus/$target"
