@@ -40,26 +40,34 @@ qn_status qn_decode_isa(qn_dtype dtype, qn_isa isa, const void *blocks, int64_t 
 }
 
 /* Decode and round, a piece at a time through a buffer that stays in the first-level cache. */
-static qn_status decode_rounded(qn_dtype dtype, qn_dtype to, qn_isa isa, const void *blocks,
-                                int64_t n_blocks, void *out, qn_error *err)
+static void decode_pieces(qni_decode_fn decode, qni_encode_fn encode, qn_dtype dtype,
+                          const uint8_t *from, int64_t n_blocks, uint8_t *out)
 {
     enum { PIECE_ELEMS = 2048 };
-    qni_decode_fn decode;
-    QN_TRY(find_kernel(dtype, isa, &decode, err));
-    QN_TRY(check_buffers(blocks, n_blocks, out, err));
-    const qni_encode_fn encode = qni_kernel_encode(to, isa);
     const int64_t n_elems = qn_dtype_block_elems(dtype);
     const int64_t n_bytes = qn_dtype_block_bytes(dtype);
-    const uint8_t *from = blocks;
-    uint8_t *bytes = out;
     float buffer[PIECE_ELEMS];
     while (n_blocks > 0) {
         const int64_t n_here = qni_min_i64(n_blocks, PIECE_ELEMS / n_elems);
         decode(from, n_here, buffer);
-        (void)encode(buffer, 1, n_here * n_elems, NULL, NULL, bytes); /* infinity is meant here */
+        (void)encode(buffer, 1, n_here * n_elems, NULL, NULL, out); /* infinity is meant here */
         from += n_here * n_bytes;
-        bytes += 2 * n_here * n_elems;
+        out += 2 * n_here * n_elems;
         n_blocks -= n_here;
+    }
+}
+
+/* By the kernel that rounds on the way out, if there is one. */
+static qn_status decode_rounded(qn_dtype dtype, qn_dtype to, qn_isa isa, qni_decode_16_fn direct,
+                                const void *blocks, int64_t n_blocks, void *out, qn_error *err)
+{
+    qni_decode_fn decode;
+    QN_TRY(find_kernel(dtype, isa, &decode, err));
+    QN_TRY(check_buffers(blocks, n_blocks, out, err));
+    if (direct) {
+        direct(blocks, n_blocks, out);
+    } else {
+        decode_pieces(decode, qni_kernel_encode(to, isa), dtype, blocks, n_blocks, out);
     }
     return QN_OK;
 }
@@ -67,13 +75,15 @@ static qn_status decode_rounded(qn_dtype dtype, qn_dtype to, qn_isa isa, const v
 qn_status qn_decode_f16(qn_dtype dtype, qn_isa isa, const void *blocks, int64_t n_blocks, void *out,
                         qn_error *err)
 {
-    return decode_rounded(dtype, QN_DTYPE_F16, isa, blocks, n_blocks, out, err);
+    return decode_rounded(dtype, QN_DTYPE_F16, isa, qni_kernel_decode_f16(dtype, isa), blocks,
+                          n_blocks, out, err);
 }
 
 qn_status qn_decode_bf16(qn_dtype dtype, qn_isa isa, const void *blocks, int64_t n_blocks,
                          void *out, qn_error *err)
 {
-    return decode_rounded(dtype, QN_DTYPE_BF16, isa, blocks, n_blocks, out, err);
+    return decode_rounded(dtype, QN_DTYPE_BF16, isa, qni_kernel_decode_bf16(dtype, isa), blocks,
+                          n_blocks, out, err);
 }
 
 qn_status qn_get_rows(qn_dtype dtype, const void *table, int64_t n_table_bytes, int64_t row_len,

@@ -47,6 +47,12 @@ typedef qni_encode_result (*qni_encode_fn)(const float *x, int64_t n_rows, int64
 typedef void (*qni_decode_fn)(const void *blocks, int64_t n_blocks, float *out);
 #define QNI_PROTO_decode(symbol) void symbol(const void *blocks, int64_t n_blocks, float *out)
 
+/* n_blocks consecutive blocks -> f16 or bf16, little-endian: each float rounded on its way out, as
+ * the encoders of those types round. There is no scalar one: decode and encode are its referee. */
+typedef void (*qni_decode_16_fn)(const void *blocks, int64_t n_blocks, void *out);
+#define QNI_PROTO_decode_f16(symbol)  void symbol(const void *blocks, int64_t n_blocks, void *out)
+#define QNI_PROTO_decode_bf16(symbol) void symbol(const void *blocks, int64_t n_blocks, void *out)
+
 /* A tile of products: y[c * y_stride + r] = sum over k of w[r][k] * a[c][k].
  * Rows of weights are blocks of the kernel's type, rows of activations blocks of its partner
  * (qni_dot_activation()); strides of both in bytes, y_stride in floats. Every output is the same

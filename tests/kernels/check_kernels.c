@@ -1,15 +1,18 @@
-/* check_kernels.c [STRIDE [SEED]] — every encode and decode kernel of kernels.def against the
- * scalar referee of its type: all distributions and weights, block counts around the vector widths,
- * one and several rows, unaligned buffers, guard pages at both ends.
+/* check_kernels.c [--stride N] [--seed N] [--isa NAME] [--filter TEXT] [--without TEXT] — every
+ * encode and decode kernel of kernels.def against the scalar referee of its type: all distributions
+ * and weights, block counts around the vector widths, one and several rows, unaligned buffers,
+ * guard pages at both ends. Decoders get 20,000 random blocks besides.
  *
- * Kernels of instruction sets that this machine lacks are counted as skipped. The scalar kernels
- * run too: against themselves, but between guard pages. No test library, so that it can be linked
- * statically and run under an emulator. The last line is "N passed, N failed, N skipped". */
+ * --stride N runs one case in N; --isa, --filter and --without leave out kernels of other
+ * instruction sets, those whose symbol does not hold TEXT, and those whose symbol does. Kernels of
+ * instruction sets that this machine lacks are counted as skipped. The scalar kernels run too:
+ * against themselves, but between guard pages. No test library, so that it can be linked statically
+ * and run under an emulator. The last line is "N passed, N failed, N skipped". */
 #include "codec/codec.h"
 #include "support/inputs.h"
 
 static const int64_t block_counts[] = {1, 2, 15, 16, 17, 31, 33};
-enum { N_COUNTS = 7, N_BLOCKS_MAX = 33, N_ROWS_MAX = 2 };
+enum { N_COUNTS = 7, N_BLOCKS_MAX = 33, N_ROWS_MAX = 2, N_RANDOM_BLOCKS = 20000 };
 
 /* Room for the largest case, on pages of its own. */
 typedef struct check_buffers {
@@ -118,34 +121,154 @@ static bool same_floats(const float *a, const float *b, size_t n)
     return true;
 }
 
-static bool check_decode(const qni_kernel_row *row)
+/* What a decoder of this row must give, as bytes: the referee's floats, rounded by the referee's
+ * encoder where the row rounds. Returns the bytes an element takes. */
+static size_t want_decoded(const qni_kernel_row *row, const uint8_t *blocks, int64_t n_blocks)
 {
-    const qni_decode_fn referee = qni_kernel_decode(row->dtype, QN_ISA_SCALAR);
-    for (int round = 0; round < 40 * N_COUNTS; round += (int)stride) {
-        const int64_t n_blocks = block_counts[round % N_COUNTS];
-        const placement where = placements[round / N_COUNTS % 4];
-        const size_t n_elems = (size_t)(n_blocks * qn_dtype_block_elems(row->dtype));
-        const size_t n_bytes = (size_t)(n_blocks * qn_dtype_block_bytes(row->dtype));
-        uint8_t *blocks = place(&buffers.blocks, n_bytes, where);
-        float *out = (float *)place(&buffers.x, 4 * n_elems, (placement){where.at_end, 0});
-        for (size_t i = 0; i < n_bytes; i++) { /* any bytes are a block */
-            blocks[i] = (uint8_t)test_next(&rng);
-        }
-        referee(blocks, n_blocks, buffers.want_floats);
-        memset(out, 0x5a, 4 * n_elems);
-        row->kernel.decode(blocks, n_blocks, out);
-        if (!same_floats(buffers.want_floats, out, n_elems)) {
-            return fail(row, "other floats than the referee's", n_blocks);
+    const int64_t n_elems = n_blocks * qn_dtype_block_elems(row->dtype);
+    qni_kernel_decode(row->dtype, QN_ISA_SCALAR)(blocks, n_blocks, buffers.want_floats);
+    if (row->operation == QNI_OP_decode) {
+        return 4;
+    }
+    const qn_dtype to = row->operation == QNI_OP_decode_f16 ? QN_DTYPE_F16 : QN_DTYPE_BF16;
+    (void)qni_kernel_encode(to, QN_ISA_SCALAR)(buffers.want_floats, 1, n_elems, NULL, NULL,
+                                               buffers.want_blocks);
+    return 2;
+}
+
+static void run_decoder(const qni_kernel_row *row, const uint8_t *blocks, int64_t n_blocks,
+                        uint8_t *out)
+{
+    if (row->operation == QNI_OP_decode) {
+        row->kernel.decode(blocks, n_blocks, (float *)(void *)out);
+    } else if (row->operation == QNI_OP_decode_f16) {
+        row->kernel.decode_f16(blocks, n_blocks, out);
+    } else {
+        row->kernel.decode_bf16(blocks, n_blocks, out);
+    }
+}
+
+/* Equal bits, or both NaN: a product of two NaN may have the payload, a difference of infinities
+ * the sign that the machine likes. */
+static bool same_halves(const uint8_t *a, const uint8_t *b, size_t n, bool is_f16)
+{
+    const uint32_t infinity = is_f16 ? 0x7c00 : 0x7f80;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t x = qni_load_u16le(a + 2 * i);
+        const uint32_t y = qni_load_u16le(b + 2 * i);
+        if (x != y && ((x & 0x7fff) <= infinity || (y & 0x7fff) <= infinity)) {
+            return false;
         }
     }
     return true;
 }
 
+static bool check_decode_case(const qni_kernel_row *row, const uint8_t *blocks, int64_t n_blocks,
+                              bool at_end)
+{
+    const size_t n_elems = (size_t)(n_blocks * qn_dtype_block_elems(row->dtype));
+    const size_t n_elem_bytes = want_decoded(row, blocks, n_blocks);
+    uint8_t *out = place(&buffers.x, n_elem_bytes * n_elems, (placement){at_end, 0});
+    memset(out, 0x5a, n_elem_bytes * n_elems);
+    run_decoder(row, blocks, n_blocks, out);
+    const bool is_same =
+        row->operation == QNI_OP_decode
+            ? same_floats(buffers.want_floats, (float *)(void *)out, n_elems)
+            : same_halves(buffers.want_blocks, out, n_elems, row->operation == QNI_OP_decode_f16);
+    return is_same || fail(row, "other values than the referee's", n_blocks);
+}
+
+static void fill_bytes(uint8_t *bytes, size_t n) /* any bytes are a block */
+{
+    for (size_t i = 0; i < n; i++) {
+        bytes[i] = (uint8_t)test_next(&rng);
+    }
+}
+
+static bool check_decode(const qni_kernel_row *row)
+{
+    const size_t n_block_bytes = (size_t)qn_dtype_block_bytes(row->dtype);
+    for (int round = 0; round < 40 * N_COUNTS; round += (int)stride) {
+        const int64_t n_blocks = block_counts[round % N_COUNTS];
+        const placement where = placements[round / N_COUNTS % 4];
+        uint8_t *blocks = place(&buffers.blocks, (size_t)n_blocks * n_block_bytes, where);
+        fill_bytes(blocks, (size_t)n_blocks * n_block_bytes);
+        if (!check_decode_case(row, blocks, n_blocks, where.at_end)) {
+            return false;
+        }
+    }
+    const int64_t n_random = N_RANDOM_BLOCKS / stride;
+    for (int64_t done = 0; done < n_random; done += N_BLOCKS_MAX) {
+        uint8_t *blocks = buffers.blocks.end - N_BLOCKS_MAX * n_block_bytes;
+        fill_bytes(blocks, N_BLOCKS_MAX * n_block_bytes);
+        if (!check_decode_case(row, blocks, N_BLOCKS_MAX, true)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- all of them --------------------------------------------------------------------------------
+ */
+
+typedef struct check_options {
+    uint64_t seed;
+    qn_isa isa;         /* QN_ISA_BEST: all */
+    const char *filter; /* a part of the symbol */
+    const char *without;
+} check_options;
+
+static bool read_options(int argc, char **argv, check_options *options)
+{
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (value && strcmp(argv[i], "--stride") == 0) {
+            stride = strtol(value, NULL, 10);
+        } else if (value && strcmp(argv[i], "--seed") == 0) {
+            options->seed = strtoull(value, NULL, 0);
+        } else if (value && strcmp(argv[i], "--filter") == 0) {
+            options->filter = value;
+        } else if (value && strcmp(argv[i], "--without") == 0) {
+            options->without = value;
+        } else if (!value || strcmp(argv[i], "--isa") != 0 ||
+                   qn_isa_from_name(value, &options->isa, NULL) != QN_OK) {
+            printf("usage: check_kernels [--stride N] [--seed N] [--isa NAME] "
+                   "[--filter TEXT] [--without TEXT]\n");
+            return false;
+        }
+    }
+    stride = stride < 1 ? 1 : stride;
+    return true;
+}
+
+/* In the program whose AVX-512 kernels are plain C (plain_avx512/) they run anywhere. */
+static bool can_run(qn_isa isa)
+{
+#ifdef CHECK_PLAIN_AVX512
+    if (isa == QN_ISA_AVX512) {
+        return true;
+    }
+#endif
+    return qn_isa_is_available(isa);
+}
+
+static bool is_wanted(const qni_kernel_row *row, const check_options *options)
+{
+    const bool is_checked = row->operation == QNI_OP_encode || row->operation == QNI_OP_decode ||
+                            row->operation == QNI_OP_decode_f16 ||
+                            row->operation == QNI_OP_decode_bf16;
+    return is_checked && (options->isa == QN_ISA_BEST || row->isa == options->isa) &&
+           strstr(row->symbol, options->filter) &&
+           !(options->without && strstr(row->symbol, options->without));
+}
+
 int main(int argc, char **argv)
 {
-    stride = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
-    stride = stride < 1 ? 1 : stride;
-    rng.state = argc > 2 ? strtoull(argv[2], NULL, 0) : 20240607;
+    check_options options = {20240607, QN_ISA_BEST, "", NULL};
+    if (!read_options(argc, argv, &options)) {
+        return 2;
+    }
+    rng.state = options.seed;
     printf("seed %llu\n", (unsigned long long)rng.state);
     const size_t n_elems = (size_t)N_ROWS_MAX * N_BLOCKS_MAX * QNI_SUPER;
     buffers.x = test_guarded_new(4 * n_elems);
@@ -156,10 +279,10 @@ int main(int argc, char **argv)
     int n_passed = 0, n_failed = 0, n_skipped = 0;
     const qni_kernel_row *row;
     for (int i = 0; (row = qni_kernel_row_at(i)) != NULL; i++) {
-        if (row->operation != QNI_OP_encode && row->operation != QNI_OP_decode) {
+        if (!is_wanted(row, &options)) {
             continue;
         }
-        if (!qn_isa_is_available(row->isa)) {
+        if (!can_run(row->isa)) {
             printf("skipped %s: no %s here\n", row->symbol, qn_isa_name(row->isa));
             n_skipped++;
             continue;

@@ -233,6 +233,111 @@ static void check_halves(const float *x)
     expect_floats("vf_load_f16", vf_load_f16(halves + 1), want);
 }
 
+static void expect_bytes(const char *what, vb got, const uint8_t *want)
+{
+    int32_t lanes[VL];
+    vi_store(lanes, vi_from_u8(got));
+    for (int i = 0; i < VL; i++) {
+        if (lanes[i] != want[i]) {
+            fail(what, i, (uint32_t)lanes[i], want[i]);
+        }
+    }
+}
+
+#define BYTES(expression)                 \
+    for (int i = 0; i < VL; i++) {        \
+        bytes[i] = (uint8_t)(expression); \
+    }
+
+/* Sixteen bytes: what blocks are unpacked with. */
+static void check_bytes(const int32_t *p, const int32_t *q)
+{
+    uint8_t x[VL + 1];
+    uint8_t y[VL + 1];
+    uint8_t bytes[VL];
+    for (int i = 0; i < VL; i++) {
+        x[1 + i] = (uint8_t)p[i];
+        y[1 + i] = (uint8_t)q[i];
+    }
+    const vb a = vb_load(x + 1);
+    const vb b = vb_load(y + 1);
+    BYTES(x[1 + i]) expect_bytes("vb_load", a, bytes);
+    BYTES(i < 8 ? x[1 + i] : 0) expect_bytes("vb_load8", vb_load8(x + 1), bytes);
+    BYTES(p[0]) expect_bytes("vb_set", vb_set((int8_t)x[1]), bytes);
+    BYTES((uint32_t)p[i / 4] >> (8 * (i % 4)))
+    expect_bytes("vb_words",
+                 vb_words((uint32_t)p[0], (uint32_t)p[1], (uint32_t)p[2], (uint32_t)p[3]), bytes);
+    BYTES(x[1 + i] & y[1 + i]) expect_bytes("vb_and", vb_and(a, b), bytes);
+    BYTES(x[1 + i] | y[1 + i]) expect_bytes("vb_or", vb_or(a, b), bytes);
+    BYTES(x[1 + i] + y[1 + i]) expect_bytes("vb_add", vb_add(a, b), bytes);
+    BYTES(x[1 + i] - y[1 + i]) expect_bytes("vb_sub", vb_sub(a, b), bytes);
+    BYTES(x[1 + i] >> 3 & 31) expect_bytes("vb_shr", vb_and(vb_shr(a, 3), vb_set(31)), bytes);
+    BYTES(x[1 + i] << 2 & 0xfc) expect_bytes("vb_shl", vb_and(vb_shl(a, 2), vb_set(-4)), bytes);
+    BYTES(i < 8 ? x[1 + i] : y[1 + i - 8]) expect_bytes("vb_join", vb_join(a, b), bytes);
+    BYTES(i % 2 ? y[1 + i / 2] : x[1 + i / 2]) expect_bytes("vb_zip", vb_zip(a, b), bytes);
+    BYTES(x[1 + i] >= 86 ? 255 : 0) expect_bytes("vb_at_least", vb_at_least(a, 86), bytes);
+    BYTES(x[1 + i] >= 171 ? 255 : 0) expect_bytes("vb_at_least", vb_at_least(a, 171), bytes);
+    BYTES(x[1 + (y[1 + i] & 15)])
+    expect_bytes("vb_look", vb_look(a, vb_and(b, vb_set(15))), bytes);
+    BYTES((uint32_t)p[0] >> i & 1 ? 255 : 0)
+    expect_bytes("vb_bits", vb_bits((uint32_t)p[0], 0), bytes);
+    BYTES((uint32_t)p[0] >> (16 + i) & 1 ? 255 : 0)
+    expect_bytes("vb_bits", vb_bits((uint32_t)p[0], 1), bytes);
+    BYTES(x[1 + i] & ~y[1 + i]) expect_bytes("vb_but", vb_but(a, b), bytes);
+
+    int32_t want[VL];
+    int8_t narrow[VL];
+    memcpy(narrow, x + 1, VL);
+    LANES(x[1 + i]) expect_ints("vi_from_u8", vi_from_u8(a), want);
+    LANES(narrow[i]) expect_ints("vi_from_i8", vi_from_i8(a), want);
+    LANES(narrow[i]) expect_ints("vi_load_i8", vi_load_i8(narrow), want);
+}
+
+/* Look-ups and fields of bits. */
+static void check_unpacking(const float *x, const int32_t *p)
+{
+    int32_t want[VL];
+    float floats[VL];
+    uint8_t words[2 * VL + 1];
+    for (int i = 0; i < VL; i++) {
+        qni_store_u16le(words + 1 + 2 * i, (uint16_t)p[i]);
+    }
+    LANES((uint16_t)p[i]) expect_ints("vi_load_u16", vi_load_u16(words + 1), want);
+    LANES((int32_t)((uint32_t)p[0] >> (2 * i)))
+    expect_ints("vi_unpack2", vi_unpack2((uint32_t)p[0]), want);
+    LANES((int32_t)((uint32_t)p[i / 8] >> (4 * (i % 8))))
+    expect_ints("vi_unpack4", vi_unpack4((uint32_t)p[0], (uint32_t)p[1]), want);
+
+    float twice[VL];
+    for (int i = 0; i < VL; i++) {
+        twice[i] = x[i % 8];
+        floats[i] = x[i / 4 * 4 + (p[i] & 3)];
+    }
+    expect_floats("vf_look4", vf_look4(vf_load(x), vi_load(p)), floats);
+    for (int i = 0; i < VL; i++) {
+        floats[i] = twice[p[i] & 7];
+    }
+    expect_floats("vf_look8", vf_look8(vf_load(twice), vi_load(p)), floats);
+
+    float flipped[VL];
+    vf_store(flipped, vf_flip(vf_load(x), (uint32_t)p[0]));
+    for (int i = 0; i < VL; i++) { /* of a NaN too */
+        const uint32_t bits = qni_f32_bits(x[i]) ^ ((uint32_t)p[0] >> i & 1) << 31;
+        if (qni_f32_bits(flipped[i]) != bits) {
+            fail("vf_flip", i, qni_f32_bits(flipped[i]), bits);
+        }
+    }
+    for (int i = 0; i < VL; i++) {
+        floats[i] = qni_f16_to_f32((uint16_t)p[0]);
+    }
+    expect_floats("vf_set_f16", vf_set_f16(words + 1), floats);
+    if (qni_f32_bits(vec_f16(words + 1)) != qni_f32_bits(floats[0])) {
+        fail("vec_f16", -1, qni_f32_bits(vec_f16(words + 1)), qni_f32_bits(floats[0]));
+    }
+}
+
+#undef BYTES
+
 static void check_reductions(const float *x)
 {
     float numbers[VL];
@@ -353,6 +458,8 @@ int VEC_NAME(check_vec)(void)
         check_integers(p, q);
         check_conversions(x, p);
         check_halves(x);
+        check_bytes(p, q);
+        check_unpacking(x, p);
         check_reductions(x);
         check_iq4(x);
     }

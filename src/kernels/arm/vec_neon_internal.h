@@ -215,15 +215,206 @@ QNI_INLINE void vi_store_i8x2(int8_t *p, vi x, vi y)
     vi_store_u8((uint8_t *)p + VL, y);
 }
 
-QNI_INLINE vi vi_load_u8(const uint8_t *p)
+QNI_INLINE vi vi_load_u16(const uint8_t *p)
 {
-    const uint8x16_t bytes = vld1q_u8(p);
-    const uint16x8_t low = vmovl_u8(vget_low_u8(bytes));
-    const uint16x8_t high = vmovl_u8(vget_high_u8(bytes));
+    const uint16x8_t low = vreinterpretq_u16_u8(vld1q_u8(p));
+    const uint16x8_t high = vreinterpretq_u16_u8(vld1q_u8(p + 16));
     return (vi){vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(low))),
                 vreinterpretq_s32_u32(vmovl_u16(vget_high_u16(low))),
                 vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(high))),
                 vreinterpretq_s32_u32(vmovl_u16(vget_high_u16(high)))};
+}
+
+/* --- sixteen bytes; see x86/vec_bytes_internal.h ------------------------------------------------
+ */
+
+typedef uint8x16_t vb;
+
+QNI_INLINE vb vb_load(const void *p)
+{
+    return vld1q_u8(p);
+}
+
+QNI_INLINE vb vb_load8(const void *p)
+{
+    return vcombine_u8(vld1_u8(p), vdup_n_u8(0));
+}
+
+QNI_INLINE vb vb_set(int32_t v)
+{
+    return vdupq_n_u8((uint8_t)v);
+}
+
+QNI_INLINE vb vb_words(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    const uint32_t words[4] = {a, b, c, d};
+    return vreinterpretq_u8_u32(vld1q_u32(words));
+}
+
+QNI_INLINE vb vb_and(vb x, vb y)
+{
+    return vandq_u8(x, y);
+}
+
+QNI_INLINE vb vb_or(vb x, vb y)
+{
+    return vorrq_u8(x, y);
+}
+
+QNI_INLINE vb vb_but(vb x, vb y)
+{
+    return vbicq_u8(x, y);
+}
+
+QNI_INLINE vb vb_add(vb x, vb y)
+{
+    return vaddq_u8(x, y);
+}
+
+QNI_INLINE vb vb_sub(vb x, vb y)
+{
+    return vsubq_u8(x, y);
+}
+
+QNI_INLINE vb vb_shr(vb x, int n)
+{
+    return vshlq_u8(x, vdupq_n_s8((int8_t)-n));
+}
+
+QNI_INLINE vb vb_shl(vb x, int n)
+{
+    return vshlq_u8(x, vdupq_n_s8((int8_t)n));
+}
+
+QNI_INLINE vb vb_join(vb x, vb y)
+{
+    return vcombine_u8(vget_low_u8(x), vget_low_u8(y));
+}
+
+QNI_INLINE vb vb_zip(vb x, vb y)
+{
+    return vzip1q_u8(x, y);
+}
+
+QNI_INLINE vb vb_at_least(vb x, int32_t v)
+{
+    return vcgeq_u8(x, vb_set(v));
+}
+
+QNI_INLINE vb vb_look(vb table, vb x)
+{
+    return vqtbl1q_u8(table, x);
+}
+
+QNI_INLINE vb vb_bits(uint32_t bits, int half)
+{
+    static const uint8_t places[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const uint32_t two = bits >> (16 * half);
+    const vb bytes = vcombine_u8(vdup_n_u8((uint8_t)two), vdup_n_u8((uint8_t)(two >> 8)));
+    return vtstq_u8(bytes, vld1q_u8(places));
+}
+
+QNI_INLINE float32x4_t vec_f16_lanes(const uint8_t *field)
+{
+    return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(qni_load_u16le(field))));
+}
+
+QNI_INLINE float vec_f16(const uint8_t *field)
+{
+    return vgetq_lane_f32(vec_f16_lanes(field), 0);
+}
+
+QNI_INLINE vf vf_set_f16(const uint8_t *field)
+{
+    const float32x4_t all = vec_f16_lanes(field);
+    return (vf){all, all, all, all};
+}
+
+QNI_INLINE vi vi_from_u8(vb x)
+{
+    const uint16x8_t low = vmovl_u8(vget_low_u8(x));
+    const uint16x8_t high = vmovl_u8(vget_high_u8(x));
+    return (vi){vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(low))),
+                vreinterpretq_s32_u32(vmovl_u16(vget_high_u16(low))),
+                vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(high))),
+                vreinterpretq_s32_u32(vmovl_u16(vget_high_u16(high)))};
+}
+
+QNI_INLINE vi vi_from_i8(vb x)
+{
+    const int16x8_t low = vmovl_s8(vget_low_s8(vreinterpretq_s8_u8(x)));
+    const int16x8_t high = vmovl_s8(vget_high_s8(vreinterpretq_s8_u8(x)));
+    return (vi){vmovl_s16(vget_low_s16(low)), vmovl_s16(vget_high_s16(low)),
+                vmovl_s16(vget_low_s16(high)), vmovl_s16(vget_high_s16(high))};
+}
+
+QNI_INLINE vi vi_load_u8(const uint8_t *p)
+{
+    return vi_from_u8(vb_load(p));
+}
+
+QNI_INLINE vi vi_load_i8(const int8_t *p)
+{
+    return vi_from_i8(vb_load(p));
+}
+
+/* The word shifted by first, first + step, ...: to the left if positive. */
+QNI_INLINE int32x4_t vec_shifted(uint32_t word, int32_t first, int32_t step)
+{
+    const int32_t by[4] = {first, first + step, first + 2 * step, first + 3 * step};
+    return vreinterpretq_s32_u32(vshlq_u32(vdupq_n_u32(word), vld1q_s32(by)));
+}
+
+QNI_INLINE vi vi_unpack2(uint32_t word)
+{
+    return (vi){vec_shifted(word, 0, -2), vec_shifted(word, -8, -2), vec_shifted(word, -16, -2),
+                vec_shifted(word, -24, -2)};
+}
+
+QNI_INLINE vi vi_unpack4(uint32_t first, uint32_t second)
+{
+    return (vi){vec_shifted(first, 0, -4), vec_shifted(first, -16, -4), vec_shifted(second, 0, -4),
+                vec_shifted(second, -16, -4)};
+}
+
+/* Places of the bytes of the floats number x & mask. */
+QNI_INLINE uint8x16_t vec_places(int32x4_t x, int32_t mask)
+{
+    const int32x4_t number = vandq_s32(x, vdupq_n_s32(mask));
+    return vreinterpretq_u8_s32(
+        vmlaq_s32(vdupq_n_s32(0x03020100), number, vdupq_n_s32(0x04040404)));
+}
+
+QNI_INLINE float32x4_t vec_look4(float32x4_t table, int32x4_t x)
+{
+    return vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(table), vec_places(x, 3)));
+}
+
+QNI_INLINE vf vf_look4(vf table, vi x)
+{
+    return VEC_2(vf, vec_look4, table, x);
+}
+
+QNI_INLINE vf vf_look8(vf table, vi x)
+{
+    const uint8x16x2_t eight = {{vreinterpretq_u8_f32(table.a), vreinterpretq_u8_f32(table.b)}};
+    return (vf){vreinterpretq_f32_u8(vqtbl2q_u8(eight, vec_places(x.a, 7))),
+                vreinterpretq_f32_u8(vqtbl2q_u8(eight, vec_places(x.b, 7))),
+                vreinterpretq_f32_u8(vqtbl2q_u8(eight, vec_places(x.c, 7))),
+                vreinterpretq_f32_u8(vqtbl2q_u8(eight, vec_places(x.d, 7)))};
+}
+
+QNI_INLINE float32x4_t vec_flip(float32x4_t x, int32x4_t bits)
+{
+    const int32x4_t sign = vandq_s32(bits, vdupq_n_s32(INT32_MIN));
+    return vreinterpretq_f32_s32(veorq_s32(vreinterpretq_s32_f32(x), sign));
+}
+
+QNI_INLINE vf vf_flip(vf x, uint32_t bits)
+{
+    const vi to_sign = {vec_shifted(bits, 31, -1), vec_shifted(bits, 27, -1),
+                        vec_shifted(bits, 23, -1), vec_shifted(bits, 19, -1)};
+    return VEC_2(vf, vec_flip, x, to_sign);
 }
 
 QNI_INLINE int32_t vi_reduce_max(vi x)

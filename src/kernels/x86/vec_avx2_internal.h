@@ -12,7 +12,7 @@
 
 #include <immintrin.h>
 
-#include "kernels/numeric_internal.h"
+#include "kernels/x86/vec_bytes_internal.h"
 
 #define VEC_NAME(base) base##_avx2
 /* q8_0, q8_1 and q8_K have encoders of their own. */
@@ -233,11 +233,78 @@ QNI_INLINE void vi_store_i8x2(int8_t *p, vi x, vi y)
     _mm256_storeu_si256((__m256i *)(void *)p, _mm256_permutevar8x32_epi32(xy, order));
 }
 
-/* 16 bytes, zero-extended. */
+/* 16 bytes, zero-extended. Two loads that widen spare the shuffle. */
 QNI_INLINE vi vi_load_u8(const uint8_t *p)
 {
-    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
-    return (vi){_mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8))};
+    return (vi){_mm256_cvtepu8_epi32(vb_load8(p)), _mm256_cvtepu8_epi32(vb_load8(p + 8))};
+}
+
+QNI_INLINE vi vi_load_i8(const int8_t *p)
+{
+    return (vi){_mm256_cvtepi8_epi32(vb_load8(p)), _mm256_cvtepi8_epi32(vb_load8(p + 8))};
+}
+
+QNI_INLINE vi vi_load_u16(const uint8_t *p)
+{
+    return (vi){_mm256_cvtepu16_epi32(vb_load(p)), _mm256_cvtepu16_epi32(vb_load(p + 16))};
+}
+
+QNI_INLINE vi vi_from_u8(vb x)
+{
+    return (vi){_mm256_cvtepu8_epi32(x), _mm256_cvtepu8_epi32(_mm_unpackhi_epi64(x, x))};
+}
+
+QNI_INLINE vi vi_from_i8(vb x)
+{
+    return (vi){_mm256_cvtepi8_epi32(x), _mm256_cvtepi8_epi32(_mm_unpackhi_epi64(x, x))};
+}
+
+/* Lane i: the word shifted right by 2 i. */
+QNI_INLINE vi vi_unpack2(uint32_t word)
+{
+    const __m256i all = _mm256_set1_epi32((int32_t)word);
+    return (vi){_mm256_srlv_epi32(all, _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14)),
+                _mm256_srlv_epi32(all, _mm256_setr_epi32(16, 18, 20, 22, 24, 26, 28, 30))};
+}
+
+/* Lane i: the first word shifted right by 4 i; from lane 8 on the second one likewise. */
+QNI_INLINE vi vi_unpack4(uint32_t first, uint32_t second)
+{
+    const __m256i by = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+    return (vi){_mm256_srlv_epi32(_mm256_set1_epi32((int32_t)first), by),
+                _mm256_srlv_epi32(_mm256_set1_epi32((int32_t)second), by)};
+}
+
+/* Lane i: one of the four entries of the table that stand in its own group of four lanes, by the
+ * low two bits of x. */
+QNI_INLINE vf vf_look4(vf table, vi x)
+{
+    return (vf){_mm256_permutevar_ps(table.a, x.a), _mm256_permutevar_ps(table.b, x.b)};
+}
+
+/* One of eight entries, which the table holds twice, by the low three bits of x. */
+QNI_INLINE vf vf_look8(vf table, vi x)
+{
+    return (vf){_mm256_permutevar8x32_ps(table.a, x.a), _mm256_permutevar8x32_ps(table.b, x.b)};
+}
+
+/* The sign of lane i turned where bit i is set, of the low sixteen. */
+QNI_INLINE vf vf_flip(vf x, uint32_t bits)
+{
+    const __m256i all = _mm256_set1_epi32((int32_t)bits);
+    const __m256i a = _mm256_sllv_epi32(all, _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24));
+    const __m256i b = _mm256_sllv_epi32(all, _mm256_setr_epi32(23, 22, 21, 20, 19, 18, 17, 16));
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    return (vf){_mm256_xor_ps(x.a, _mm256_and_ps(_mm256_castsi256_ps(a), sign)),
+                _mm256_xor_ps(x.b, _mm256_and_ps(_mm256_castsi256_ps(b), sign))};
+}
+
+/* vec_f16() in all lanes. */
+QNI_INLINE vf vf_set_f16(const uint8_t *field)
+{
+    const __m256 all =
+        _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(qni_load_u16le(field))));
+    return (vf){all, all};
 }
 
 QNI_INLINE int32_t vi_reduce_max(vi x)

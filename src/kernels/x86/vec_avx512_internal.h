@@ -7,7 +7,7 @@
 
 #include <immintrin.h>
 
-#include "kernels/numeric_internal.h"
+#include "kernels/x86/vec_bytes_internal.h"
 
 #define VEC_NAME(base) base##_avx512
 /* q8_0, q8_1 and q8_K have encoders of their own. */
@@ -194,6 +194,59 @@ QNI_INLINE void vi_store_i8x2(int8_t *p, vi x, vi y)
 QNI_INLINE vi vi_load_u8(const uint8_t *p)
 {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+QNI_INLINE vi vi_load_i8(const int8_t *p)
+{
+    return _mm512_cvtepi8_epi32(vb_load(p));
+}
+
+QNI_INLINE vi vi_load_u16(const uint8_t *p)
+{
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+QNI_INLINE vi vi_from_u8(vb x)
+{
+    return _mm512_cvtepu8_epi32(x);
+}
+
+QNI_INLINE vi vi_from_i8(vb x)
+{
+    return _mm512_cvtepi8_epi32(x);
+}
+
+QNI_INLINE vi vi_unpack2(uint32_t word)
+{
+    const vi by = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_srlv_epi32(vi_set((int32_t)word), by);
+}
+
+QNI_INLINE vi vi_unpack4(uint32_t first, uint32_t second)
+{
+    const vi by = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
+    return _mm512_srlv_epi32(
+        _mm512_mask_set1_epi32(vi_set((int32_t)first), 0xff00, (int32_t)second), by);
+}
+
+QNI_INLINE vf vf_look4(vf table, vi x)
+{
+    return _mm512_permutevar_ps(table, x);
+}
+
+QNI_INLINE vf vf_look8(vf table, vi x)
+{
+    return _mm512_permutexvar_ps(x, table);
+}
+
+QNI_INLINE vf vf_flip(vf x, uint32_t bits)
+{
+    return vf_bits(_mm512_mask_xor_epi32(vi_bits(x), (vm)bits, vi_bits(x), vi_set(INT32_MIN)));
+}
+
+QNI_INLINE vf vf_set_f16(const uint8_t *field)
+{
+    return _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(qni_load_u16le(field))));
 }
 
 QNI_INLINE void vi_store_u16(uint16_t *p, vi x)

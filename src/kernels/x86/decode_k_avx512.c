@@ -1,0 +1,4 @@
+/* decode_k_avx512.c — decoders of K types, tq1_0, tq2_0 and iq4_xs on AVX-512. */
+#include "kernels/x86/vec_avx512_internal.h"
+
+#include "kernels/simd/decode_k_internal.h"
