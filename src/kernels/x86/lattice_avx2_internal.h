@@ -1,4 +1,5 @@
-/* lattice_avx2_internal.h — small pieces that the AVX2 encoders of the lattice types share. */
+/* lattice_avx2_internal.h — small pieces that the encoders of the lattice types share: eight lanes,
+ * on AVX2 and on AVX-512. */
 #ifndef QNI_LATTICE_AVX2_INTERNAL_H
 #define QNI_LATTICE_AVX2_INTERNAL_H
 
@@ -10,6 +11,16 @@
 bool qni_lattice_search_avx2(const struct qni_lattice *tables, const qni_lattice_form *form,
                              const qni_lattice_front *front, int32_t sub, float range,
                              qni_lattice_fit *fit);
+
+/* The same with sixteen candidates at a time, where there is AVX-512. */
+bool qni_lattice_search_avx512(const struct qni_lattice *tables, const qni_lattice_form *form,
+                               const qni_lattice_front *front, int32_t sub, float range,
+                               qni_lattice_fit *fit);
+
+/* qni_lattice_prepare() and qni_lattice_start() with eight lanes. */
+void qni_lattice_prepare_avx2(const float *x, const float *importance, float sigma2,
+                              float plain_sigma2, bool is_even, qni_lattice_front *front);
+void qni_lattice_start_avx2(const qni_lattice_front *front, qni_lattice_fit *fits);
 
 enum {
     LANES = 8,

@@ -58,8 +58,8 @@ QNI_INLINE bool prepare(const float *x, const float *importance, float sigma2, f
     return _mm256_movemask_ps(is_wild) == 0;
 }
 
-static void prepare_avx2(const float *x, const float *importance, float sigma2, float plain_sigma2,
-                         bool is_even, qni_lattice_front *front)
+void qni_lattice_prepare_avx2(const float *x, const float *importance, float sigma2,
+                              float plain_sigma2, bool is_even, qni_lattice_front *front)
 {
     bool is_done;
     if (is_even) {
@@ -199,7 +199,7 @@ QNI_INLINE __m256 search_positive(start_work *job, __m256 max)
 }
 
 /* The points are needed only where a scale is a NaN: then the referee's start makes them. */
-static void start_avx2(const qni_lattice_front *front, qni_lattice_fit *fits)
+void qni_lattice_start_avx2(const qni_lattice_front *front, qni_lattice_fit *fits)
 {
     start_work job;
     transpose_sub_blocks(front->x, job.x);
@@ -229,8 +229,8 @@ static void start_avx2(const qni_lattice_front *front, qni_lattice_fit *fits)
  */
 
 static const qni_lattice_steps steps_avx2 = {
-    .prepare = prepare_avx2,
-    .start = start_avx2,
+    .prepare = qni_lattice_prepare_avx2,
+    .start = qni_lattice_start_avx2,
     .search = qni_lattice_search_avx2,
 };
 
