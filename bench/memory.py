@@ -5,7 +5,7 @@ usage: memory.py --quench FILE --peer DIR --model FILE.gguf [--presets A,B|all|n
                  [--peer-presets A,B] [--threads N] [--limit MIB] [--seconds N] [--work DIR]
 
 Every preset (those that need a matrix get one) on the model: the largest resident size of the process,
-as the kernel accounts it (wait4), against 64 MiB and the size of the metadata. Then each of
+as the kernel accounts it (VmHWM), against 64 MiB and the size of the metadata. Then each of
 --cgroup-presets in a control group of --limit MiB (128): version 1 of the memory controller, which
 charges the page cache; the job must complete, and the most used is given. The peer's figures beside
 them for --peer-presets: resident, and what becomes of it in the same group. The group needs root and is
@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PARITY = os.path.join(HERE, "..", "tests", "parity")
@@ -65,19 +65,21 @@ class Group:
             os.rmdir(self.folder)
 
 
-def peak_of(args, seconds=None):
-    """(exit status, largest resident size in bytes, text of the standard error)"""
+def peak_of(args, seconds):
+    """(exit status, largest resident size in bytes, text of the standard error)
+
+    VmHWM is that of the program itself; the rusage of a child begins with what the interpreter had."""
     with tempfile.TemporaryFile() as text:
         child = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=text)
-        if seconds is not None:
-            alarm = threading.Timer(seconds, child.send_signal, [signal.SIGINT])
-            alarm.start()
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if seconds is not None:
-            alarm.cancel()
+        start, peak = time.monotonic(), 0
+        while child.poll() is None:
+            peak = max(peak, oracle.vm("VmHWM", child.pid))
+            time.sleep(0.02)
+            if seconds is not None and time.monotonic() - start > seconds:
+                child.send_signal(signal.SIGINT)
+                child.wait()
         text.seek(0)
-        return child.returncode, usage.ru_maxrss * 1024, text.read().decode("utf-8", "replace").strip()
+        return child.returncode, peak * 1024, text.read().decode("utf-8", "replace").strip()
 
 
 def quench_args(a, out, preset, matrix):
