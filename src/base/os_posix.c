@@ -320,6 +320,7 @@ qn_status qni_map_open(const char *path, qni_map *out_map, qn_error *err)
 void qni_map_close(qni_map *map)
 {
     if (map->bytes) {
+        /* the system's call takes no const: NOLINTNEXTLINE(performance-no-int-to-ptr) */
         (void)munmap((void *)(uintptr_t)map->bytes, (size_t)map->n_bytes);
     }
     *map = (qni_map){NULL, 0};
@@ -331,6 +332,7 @@ void qni_map_prefetch(const void *bytes, int64_t n_bytes)
     const uintptr_t start = (uintptr_t)bytes & ~(page - 1);
     const uintptr_t end = (uintptr_t)bytes + (uintptr_t)n_bytes;
     if (n_bytes > 0) {
+        /* the page's first byte: NOLINTNEXTLINE(performance-no-int-to-ptr) */
         (void)posix_madvise((void *)start, end - start, POSIX_MADV_WILLNEED);
     }
 }
@@ -413,7 +415,8 @@ qn_status qni_output_begin(const char *final_path, const qn_allocator *allocator
     char *temp = n_temp ? qni_alloc(allocator, n_temp) : NULL;
     if (!temp) {
         forget_output(&output);
-        return qni_fail_memory(err, n_temp);
+        (void)qni_fail_memory(err, n_temp);
+        return QN_ERR_OUT_OF_MEMORY;
     }
     qn_status st = QN_ERR_IO;
     for (int attempt = 0; attempt < 16; attempt++) {
