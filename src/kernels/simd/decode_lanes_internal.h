@@ -94,11 +94,11 @@ static QNI_COLD void put_by_referee(sink out, qni_decode_fn referee, const void 
     {                                                                      \
         decode_##name(blocks, n_blocks, (sink){(uint8_t *)out, SINK_F32}); \
     }                                                                      \
-    QNI_PROTO_decode_f16(VEC_NAME(qni_decode_##name##_as_f16))             \
+    QNI_PROTO_decode_f16(VEC_NAME(qni_decode_f16_##name))                  \
     {                                                                      \
         decode_##name(blocks, n_blocks, (sink){out, SINK_F16});            \
     }                                                                      \
-    QNI_PROTO_decode_bf16(VEC_NAME(qni_decode_##name##_as_bf16))           \
+    QNI_PROTO_decode_bf16(VEC_NAME(qni_decode_bf16_##name))                \
     {                                                                      \
         decode_##name(blocks, n_blocks, (sink){out, SINK_BF16});           \
     }
