@@ -304,22 +304,21 @@ const bench_provider *bench_provider_get(const char *arg)
     S(c, get_type_traits_cpu, "ggml_get_type_traits_cpu")
     S(b, row_size, "ggml_row_size")
     S(b, requires_imatrix, "ggml_quantize_requires_imatrix")
-        S(b, quantize_chunk, "ggml_quantize_chunk") S(b, quantize_init, "ggml_quantize_init") S(
-            c, cpu_init, "ggml_cpu_init") S(b, init, "ggml_init") S(b, free, "ggml_free")
-            S(b, new_tensor_2d, "ggml_new_tensor_2d") S(b, mul_mat, "ggml_mul_mat") S(
-                b, new_graph_custom, "ggml_new_graph_custom") S(b, build_forward_expand,
-                                                                "ggml_build_forward_expand")
-                S(b, get_data, "ggml_get_data") S(c, backend_cpu_init, "ggml_backend_cpu_init") S(
-                    c, backend_cpu_set_n_threads, "ggml_backend_cpu_set_n_threads")
-                    S(c, backend_cpu_set_threadpool,
-                      "ggml_backend_cpu_set_threadpool") S(c, threadpool_new, "ggml_threadpool_new")
-                        S(c, threadpool_free, "ggml_threadpool_free") S(
-                            b, backend_graph_compute,
-                            "ggml_backend_graph_compute") S(b, backend_free, "ggml_backend_free")
-                            S(b, backend_cpu_buffer_type, "ggml_backend_cpu_buffer_type") S(
-                                c, backend_cpu_reg,
-                                "ggml_backend_cpu_reg") S(b, backend_reg_get_proc_address,
-                                                          "ggml_backend_reg_get_proc_address")
+    S(b, quantize_chunk, "ggml_quantize_chunk")
+    S(b, quantize_init, "ggml_quantize_init") S(c, cpu_init, "ggml_cpu_init") S(
+        b, init, "ggml_init") S(b, free, "ggml_free") S(b, new_tensor_2d, "ggml_new_tensor_2d")
+        S(b, mul_mat, "ggml_mul_mat") S(b, new_graph_custom, "ggml_new_graph_custom") S(
+            b, build_forward_expand, "ggml_build_forward_expand") S(b, get_data, "ggml_get_data")
+            S(c, backend_cpu_init, "ggml_backend_cpu_init") S(c, backend_cpu_set_n_threads,
+                                                              "ggml_backend_cpu_set_n_threads")
+                S(c, backend_cpu_set_threadpool, "ggml_backend_cpu_set_threadpool") S(
+                    c, threadpool_new, "ggml_threadpool_new") S(c, threadpool_free,
+                                                                "ggml_threadpool_free")
+                    S(b, backend_graph_compute, "ggml_backend_graph_compute") S(b, backend_free,
+                                                                                "ggml_backend_free")
+                        S(b, backend_cpu_buffer_type, "ggml_backend_cpu_buffer_type") S(
+                            c, backend_cpu_reg, "ggml_backend_cpu_reg")
+                            S(b, backend_reg_get_proc_address, "ggml_backend_reg_get_proc_address")
                                 S(b, backend_reg_dev_get, "ggml_backend_reg_dev_get") S(
                                     b, alloc_ctx_tensors_from_buft,
                                     "ggml_backend_alloc_ctx_tensors_from_buft")
