@@ -29,7 +29,7 @@ typedef enum qni_encode_result {
 /* Bytes of input that a caller hands over at a time when there is much of it. Encoders that memory
  * can hold back ask for the cache lines this far ahead, so that the next piece arrives while they
  * work on this one. */
-#define QNI_ENCODE_PIECE_BYTES ((size_t)1 << 18)
+#define QNI_ENCODE_PIECE_BYTES ((size_t)1 << 16)
 
 struct qni_lattice; /* search tables of one lattice type; see qni_lattice_build() */
 
