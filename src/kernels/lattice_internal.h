@@ -50,6 +50,18 @@ extern const uint16_t qni_points_iq2s[1024];
 extern const uint16_t qni_points_iq3xxs[256];
 extern const uint16_t qni_points_iq3s[512];
 
+/* The sign masks of the four 7-bit selectors in the low 28 bits, one a byte: bit 7 makes the number
+ * of ones even. */
+QNI_INLINE uint32_t qni_even_signs_x4(uint32_t selectors)
+{
+    const uint32_t s = (selectors & 0x7fu) | (selectors & 0x3f80u) << 1 |
+                       (selectors & 0x1fc000u) << 2 | (selectors & 0xfe00000u) << 3;
+    uint32_t parity = s ^ (s >> 4 & 0x0f0f0f0fu);
+    parity ^= parity >> 2;
+    parity ^= parity >> 1;
+    return s | (parity & 0x01010101u) << 7;
+}
+
 /* What is known of a cell. Lists are given by their start in lists, in units of QNI_LATTICE_PAD.
  * A cell that is a point (n_full is 0) has its packed point and its index there instead. */
 typedef struct qni_lattice_cell {

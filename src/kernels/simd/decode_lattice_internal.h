@@ -26,18 +26,6 @@ QNI_INLINE vi levels_of_4(uint16_t a, uint16_t b, uint16_t c, uint16_t d)
     return vi_unpack4(a | (uint32_t)b << 16, c | (uint32_t)d << 16);
 }
 
-/* The sign masks of the four 7-bit selectors in the low 28 bits, one a byte: bit 7 makes the number
- * of ones even. */
-QNI_INLINE uint32_t even_signs_x4(uint32_t selectors)
-{
-    const uint32_t s = (selectors & 0x7fu) | (selectors & 0x3f80u) << 1 |
-                       (selectors & 0x1fc000u) << 2 | (selectors & 0xfe00000u) << 3;
-    uint32_t parity = s ^ (s >> 4 & 0x0f0f0f0fu);
-    parity ^= parity >> 2;
-    parity ^= parity >> 1;
-    return s | (parity & 0x01010101u) << 7;
-}
-
 /* --- iq2 ----------------------------------------------------------------------------------------
  */
 
@@ -66,7 +54,7 @@ QNI_INLINE void decode_iq2_xxs(const void *blocks, int64_t n_blocks, sink out)
         for (int g = 0; g < 8; g++) {
             const uint8_t *group = block->qs + 8 * g;
             const uint32_t word = qni_load_u32le(group + 4);
-            const uint32_t signs = even_signs_x4(word);
+            const uint32_t signs = qni_even_signs_x4(word);
             const vf values = iq2_values(d * (0.5f + (float)(int32_t)(word >> 28)) * 0.25f);
             put_octets(out, 32 * g, points[group[0]], points[group[1]], values, signs);
             put_octets(out, 32 * g + VL, points[group[2]], points[group[3]], values, signs >> 16);
@@ -97,7 +85,7 @@ QNI_INLINE void decode_iq2_xs(const void *blocks, int64_t n_blocks, sink out)
             const uint64_t q = qni_load_u64le(block->qs + 2 * o);
             const uint64_t selectors = (q >> 9 & 0x7fu) | (q >> 18 & 0x3f80u) |
                                        (q >> 27 & 0x1fc000u) | (q >> 36 & 0xfe00000u);
-            const uint32_t signs = even_signs_x4((uint32_t)selectors);
+            const uint32_t signs = qni_even_signs_x4((uint32_t)selectors);
             put_octets(out, 8 * o, points[q & 511u], points[q >> 16 & 511u],
                        iq2_values(scale[o / 2]), signs);
             put_octets(out, 8 * o + VL, points[q >> 32 & 511u], points[q >> 48 & 511u],
@@ -146,7 +134,7 @@ QNI_INLINE void decode_iq3_xxs(const void *blocks, int64_t n_blocks, sink out)
         for (int g = 0; g < 8; g++) {
             const uint8_t *qs = block->qs + 8 * g;
             const uint32_t word = qni_load_u32le(block->signs + 4 * g);
-            const uint32_t signs = even_signs_x4(word);
+            const uint32_t signs = qni_even_signs_x4(word);
             const float scale = d * (0.5f + (float)(int32_t)(word >> 28)) * 0.5f;
             const vf values = vf_mul(vf_set(scale), vf_load(levels));
             const vi first =

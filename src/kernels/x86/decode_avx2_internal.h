@@ -95,14 +95,34 @@ QNI_INLINE __m256i split_nibbles(const uint8_t *qs)
     return _mm256_and_si256(both, _mm256_set1_epi8(15));
 }
 
-/* 32 bits to 32 bytes: 0xff where the bit is set. */
-QNI_INLINE __m256i spread_bits(uint32_t bits)
+/* Four bytes, each eight times. */
+QNI_INLINE __m256i each_8_times(uint32_t bytes)
 {
     const __m256i which_byte =
         _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    return _mm256_shuffle_epi8(_mm256_set1_epi32((int32_t)bytes), which_byte);
+}
+
+/* 32 bits to 32 bytes: 0xff where the bit is set. */
+QNI_INLINE __m256i spread_bits(uint32_t bits)
+{
     const __m256i which_bit = _mm256_set1_epi64x((int64_t)0x8040201008040201);
-    const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32((int32_t)bits), which_byte);
+    const __m256i bytes = each_8_times(bits);
     return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, which_bit), which_bit);
+}
+
+/* Levels of two bits, 32 in the first eight bytes, to the bytes of a table of four. A level is
+ * looked up where it lies: at bits 0 or 2, after the upper two of a byte have come down. */
+#define PAIR_TABLE(a, b, c, d) _mm_setr_epi8(a, b, c, d, b, 0, 0, 0, c, 0, 0, 0, d, 0, 0, 0)
+
+QNI_INLINE __m256i look_up_pairs(__m128i table, __m128i levels)
+{
+    const __m256i four_times = _mm256_setr_epi64x(0x0101010100000000, 0x0303030302020202,
+                                                  0x0505050504040404, 0x0707070706060606);
+    const __m256i bytes = _mm256_shuffle_epi8(_mm256_broadcastq_epi64(levels), four_times);
+    const __m256i down = _mm256_blend_epi16(bytes, _mm256_srli_epi16(bytes, 4), 0xaa);
+    const __m256i at = _mm256_and_si256(down, _mm256_set1_epi16(0x0c03));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), at);
 }
 
 /* A table of 16 signed bytes, looked up with 32 nibbles. */

@@ -1,26 +1,27 @@
 /* dot_bytes_avx2_internal.h — integer products on AVX2 of rows as they are, codes as bytes: few
  * columns straight from the blocks, many through tiles made on the fly. An output has the bits that
- * dot_words_avx2_internal.h defines. */
+ * dot_format_avx2_internal.h defines. */
 #ifndef QNI_DOT_BYTES_AVX2_INTERNAL_H
 #define QNI_DOT_BYTES_AVX2_INTERNAL_H
 
-#include "kernels/x86/dot_words_avx2_internal.h"
+#include "kernels/x86/dot_format_avx2_internal.h"
 
-/* --- few columns, codes in bytes: nothing is widened or stored
- * ------------------------------------
+/* --- few columns: nothing is widened or stored
+ * ----------------------------------------------------
  *
  * Eight rows at a time, each along k; what is left of a step is eight sums, a row a lane. */
 
 enum {
     LANES = 8,
-    SEGMENT = 32 /* chunks of a column that are prepared at once: 11 KiB */
+    SEGMENT = 32, /* chunks of a column that are prepared at once: 11 KiB */
+    AHEAD = 4096  /* bytes of weights between the loads and what is asked for */
 };
 
 /* 256 elements of a column. */
 typedef struct few_column {
     QNI_ALIGNED(32) int8_t levels[CHUNK];
     QNI_ALIGNED(32) int16_t sums[16]; /* of each 16 levels; of super-blocks */
-    QNI_ALIGNED(32) int32_t start[8]; /* minus the bias times the sums of each 32 */
+    QNI_ALIGNED(32) int32_t start[8]; /* of each 32: where sums start for the bias to go */
     QNI_ALIGNED(32) float scale[8];
     QNI_ALIGNED(32) float stored_sum[8];
 } few_column;
@@ -31,30 +32,33 @@ typedef struct few_columns {
     QNI_ALIGNED(32) float scale[SEGMENT]; /* of super-blocks; 0 where there are none */
 } few_columns;
 
-/* Plus a bias if codes have one, so that they are not negative; what the compiler makes of it is
- * that the bias is never subtracted. */
-QNI_INLINE __m256i unsigned_codes(const dot_format *f, const uint8_t *w, const block_head *head,
-                                  int j)
+QNI_INLINE __m256i load_lanes(const int32_t *p)
 {
-    return _mm256_add_epi8(f->bytes(w, head, j), _mm256_set1_epi8((char)f->tile.bias));
+    return _mm256_load_si256((const __m256i *)(const void *)p);
 }
 
 /* Products of 32 codes with 32 levels, in pairs: they fit 16 bits. Of codes with a sign the
  * magnitudes, with the levels that have taken the sign. */
 QNI_INLINE __m256i multiply_pairs(const dot_format *f, const uint8_t *w, const block_head *head,
-                                  int j, __m256i levels)
+                                  int j, const int8_t *levels)
 {
+    const __m256i codes = f->bytes(w, head, j);
+    const __m256i a = _mm256_load_si256((const __m256i *)(const void *)levels);
     if (f->tile.is_signed) {
-        const __m256i codes = f->bytes(w, head, j);
-        return _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(levels, codes));
+        return _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(a, codes));
     }
-    return _mm256_maddubs_epi16(unsigned_codes(f, w, head, j), levels);
+    return _mm256_maddubs_epi16(codes, a);
 }
 
-QNI_INLINE __m256i sums_of_32(__m256i levels)
+QNI_INLINE __m256i add_pairs(__m256i pairs)
 {
-    const __m256i ones = _mm256_set1_epi16(1);
-    return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), levels), ones);
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+
+/* True if the sums of a step's even and odd pairs stay within 16 bits. */
+QNI_INLINE bool has_short_sums(const dot_format *f)
+{
+    return !f->tile.is_signed && f->tile.n_sum_elems == 32;
 }
 
 QNI_INLINE void read_few_column(const dot_format *f, const uint8_t *a, int n, few_column *out)
@@ -66,50 +70,63 @@ QNI_INLINE void read_few_column(const dot_format *f, const uint8_t *a, int n, fe
         out->scale[0] = qni_load_f32le(block->d);
         return;
     }
-    __m256i sums[8];
-    for (int b = 0; b < 8; b++) {
-        const bool is_there = b < n / 32;
-        const __m256i levels =
-            is_there ? load_32(a + b * f->act_bytes + f->act_codes_at) : _mm256_setzero_si256();
-        _mm256_store_si256((__m256i *)(void *)(out->levels + 32 * b), levels);
-        sums[b] = sums_of_32(levels);
-        out->scale[b] = is_there ? scale_of(a + b * f->act_bytes) : 0.0f;
-        out->stored_sum[b] =
-            f->offset == DOT_SUMS && is_there ? scale_of(a + b * f->act_bytes + 2) : 0.0f;
+    memset(out, 0, sizeof *out);
+    for (int b = 0; b < n / 32; b++, a += f->act_bytes) {
+        memcpy(out->levels + 32 * b, a + f->act_codes_at, 32);
+        tile_put_starts(out->levels + 32 * b, f->tile.bias, 32, &out->start[b]);
+        out->scale[b] = scale_of(a);
+        if (f->offset == DOT_SUMS) {
+            out->stored_sum[b] = scale_of(a + 2);
+        }
     }
-    const __m256i bias = _mm256_set1_epi32(-f->tile.bias);
-    _mm256_store_si256((__m256i *)(void *)out->start, _mm256_mullo_epi32(sum_lanes_x8(sums), bias));
 }
 
-/* Integers of a super-block of one row, in eight lanes yet; and of its minima. */
-QNI_INLINE __m256i super_lanes(const dot_format *f, const uint8_t *w, const block_head *head,
-                               const few_column *a, __m256i *low)
+/* The factors of sub-block j, two bytes for each pair of elements; half: those of four sub-blocks,
+ * in both halves of the register. */
+QNI_INLINE __m256i factors_of_sub(__m256i half, int j)
 {
-    const __m256i sums = load_i16(a->sums);
+    const __m256i pick = _mm256_setr_epi64x(0x0100010001000100, 0x0100010001000100,
+                                            0x0302030203020302, 0x0302030203020302);
+    const __m256i at = _mm256_set1_epi8((char)(4 * (j % 4)));
+    return _mm256_shuffle_epi8(half, _mm256_add_epi8(pick, at));
+}
+
+/* Integers of a super-block of one row, in eight lanes yet. */
+QNI_INLINE __m256i super_lanes(const dot_format *f, const uint8_t *w, const block_head *head,
+                               const few_column *a)
+{
+    if (!f->has_factors) { /* small codes: eight pairs stay within 16 bits */
+        __m256i pairs = multiply_pairs(f, w, head, 0, a->levels);
+        QNI_UNROLL for (int j = 1; j < 8; j++)
+        {
+            pairs = _mm256_add_epi16(pairs, multiply_pairs(f, w, head, j, a->levels + 32 * j));
+        }
+        const __m256i bias = _mm256_set1_epi16((int16_t)f->tile.bias);
+        return _mm256_sub_epi32(add_pairs(pairs), _mm256_madd_epi16(bias, load_i16(a->sums)));
+    }
+    const __m256i factors = load_i16(head->factor);
+    const __m256i half[2] = {_mm256_permute2x128_si256(factors, factors, 0x00),
+                             _mm256_permute2x128_si256(factors, factors, 0x11)};
     __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     QNI_UNROLL for (int j = 0; j < 8; j++)
     {
-        const __m256i levels =
-            _mm256_load_si256((const __m256i *)(const void *)(a->levels + 32 * j));
-        const __m256i pairs = multiply_pairs(f, w, head, j, levels);
-        __m256i factor = _mm256_set1_epi16(1);
-        if (f->tile.n_factor_elems == 32) {
-            factor = _mm256_set1_epi16(head->factor[2 * j]);
-        } else if (f->has_factors) {
-            const __m128i first = _mm_set1_epi16(head->factor[2 * j]);
-            const __m128i second = _mm_set1_epi16(head->factor[2 * j + 1]);
-            factor = _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1);
-        }
-        sum[j % 2] = _mm256_add_epi32(sum[j % 2], _mm256_madd_epi16(pairs, factor));
+        const __m256i pairs = multiply_pairs(f, w, head, j, a->levels + 32 * j);
+        const __m256i product = _mm256_madd_epi16(pairs, factors_of_sub(half[j / 4], j));
+        sum[j % 2] = _mm256_add_epi32(sum[j % 2], product);
     }
     if (f->tile.bias) {
-        const __m256i factors = f->has_factors ? load_i16(head->factor) : _mm256_set1_epi16(1);
-        const __m256i bias = _mm256_set1_epi32(f->tile.bias);
-        sum[0] =
-            _mm256_sub_epi32(sum[0], _mm256_mullo_epi32(_mm256_madd_epi16(factors, sums), bias));
+        const __m256i bias = _mm256_mullo_epi16(factors, _mm256_set1_epi16((int16_t)f->tile.bias));
+        sum[0] = _mm256_sub_epi32(sum[0], _mm256_madd_epi16(bias, load_i16(a->sums)));
     }
-    *low = f->offset == DOT_MINIMA ? _mm256_madd_epi16(load_i16(head->minima), sums) : sums;
     return _mm256_add_epi32(sum[0], sum[1]);
+}
+
+QNI_INLINE void ask_ahead(const uint8_t *w, int n_bytes)
+{
+    QNI_UNROLL for (int i = 0; i < n_bytes; i += 64)
+    {
+        tile_prefetch((uintptr_t)w + AHEAD + (uintptr_t)i);
+    }
 }
 
 /* Up to eight super-blocks of one row: their terms. */
@@ -122,10 +139,14 @@ QNI_INLINE __m256 terms_of_supers(const dot_format *f, const uint8_t *w, int n, 
     QNI_ROLLED for (int k = 0; k < n; k++)
     {
         block_head head;
+        ask_ahead(w, f->n_bytes);
         f->begin(w, &head);
-        sum[k] = super_lanes(f, w, &head, &a[k], &low[k]);
         scale[k] = head.scale[0];
-        offset[k] = f->offset == DOT_MINIMA ? head.offset : 0.0f;
+        if (f->offset == DOT_MINIMA) {
+            offset[k] = head.offset;
+            low[k] = _mm256_madd_epi16(load_i16(head.minima), load_i16(a[k].sums));
+        }
+        sum[k] = super_lanes(f, w, &head, &a[k]);
         w += f->n_bytes;
     }
     for (int k = n; k < LANES; k++) {
@@ -142,45 +163,70 @@ QNI_INLINE __m256 terms_of_supers(const dot_format *f, const uint8_t *w, int n, 
     return term;
 }
 
-/* Eight steps of 32 of one row: their terms. */
-QNI_INLINE __m256 terms_of_row(const dot_format *f, const uint8_t *w, int n, const few_column *a)
+/* Sums of even and odd pairs, 16 bits each, of eight steps: those of v[i] in lane i. */
+QNI_INLINE __m256i sum_short_x8(const __m256i *v)
+{
+    __m256i two[4], four[2];
+    for (int i = 0; i < 4; i++) {
+        two[i] = _mm256_add_epi16(_mm256_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
+                                  _mm256_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+    }
+    for (int i = 0; i < 2; i++) {
+        four[i] = _mm256_add_epi16(_mm256_unpacklo_epi64(two[2 * i], two[2 * i + 1]),
+                                   _mm256_unpackhi_epi64(two[2 * i], two[2 * i + 1]));
+    }
+    return _mm256_add_epi16(_mm256_permute2x128_si256(four[0], four[1], 0x20),
+                            _mm256_permute2x128_si256(four[0], four[1], 0x31));
+}
+
+/* The first four bytes of the block of each of eight steps. */
+QNI_INLINE __m256i words_of_steps(const dot_format *f, const uint8_t *w)
 {
     const int n_steps = f->n_elems / 32;
-    __m256i sum[8];
-    QNI_ALIGNED(32) float scale[8];
-    QNI_ALIGNED(32) float offset[8];
-    QNI_UNROLL for (int b = 0; b < 8 / n_steps; b++)
+    int32_t word[8];
+    QNI_UNROLL for (int s = 0; s < 8; s++)
     {
-        block_head head;
-        if (b * f->n_elems < n) {
-            f->begin(w, &head);
-        }
-        QNI_UNROLL for (int j = 0; j < n_steps; j++)
-        {
-            const int s = b * n_steps + j;
-            if (b * f->n_elems < n) {
-                const __m256i levels =
-                    _mm256_load_si256((const __m256i *)(const void *)(a->levels + 32 * s));
-                const __m256i pairs = multiply_pairs(f, w, &head, j, levels);
-                sum[s] = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-                scale[s] = head.scale[j];
-                offset[s] = f->offset == DOT_SUMS ? head.offset : 0.0f;
-            } else {
-                sum[s] = _mm256_setzero_si256();
-                scale[s] = offset[s] = 0.0f;
-            }
-        }
-        w += f->n_bytes;
+        word[s] = (int32_t)qni_load_u32le(w + s / n_steps * f->n_bytes);
     }
-    __m256i sums = sum_lanes_x8(sum);
-    if (f->tile.bias) {
-        sums = _mm256_add_epi32(sums, _mm256_load_si256((const __m256i *)(const void *)a->start));
+    return _mm256_setr_epi32(word[0], word[1], word[2], word[3], word[4], word[5], word[6],
+                             word[7]);
+}
+
+/* f16 fields in the low halves of eight words. */
+QNI_INLINE __m256 halves_of_words(__m256i words)
+{
+    const __m256i low = _mm256_and_si256(words, _mm256_set1_epi32(0xffff));
+    const __m256i side = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, low), 0x08);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(side));
+}
+
+/* Eight steps of 32 of one row: their terms. */
+QNI_INLINE __m256 terms_of_steps(const dot_format *f, const uint8_t *w, const few_column *a)
+{
+    const int n_steps = f->n_elems / 32;
+    __m256i pairs[8];
+    ask_ahead(w, CHUNK / f->n_elems * f->n_bytes);
+    QNI_UNROLL for (int s = 0; s < 8; s++)
+    {
+        pairs[s] =
+            multiply_pairs(f, w + s / n_steps * f->n_bytes, NULL, s % n_steps, a->levels + 32 * s);
+        if (!has_short_sums(f)) {
+            pairs[s] = add_pairs(pairs[s]);
+        }
     }
-    __m256 term = _mm256_mul_ps(_mm256_mul_ps(_mm256_load_ps(scale), _mm256_load_ps(a->scale)),
-                                _mm256_cvtepi32_ps(sums));
+    __m256i sums;
+    if (has_short_sums(f)) {
+        sums = sum_short_x8(pairs);
+        sums = add_pairs(f->tile.bias ? _mm256_add_epi16(sums, load_lanes(a->start)) : sums);
+    } else {
+        sums = sum_lanes_x8(pairs);
+    }
+    const __m256i words = words_of_steps(f, w);
+    const __m256 scale = _mm256_mul_ps(f->scales(words), _mm256_load_ps(a->scale));
+    __m256 term = _mm256_mul_ps(scale, _mm256_cvtepi32_ps(sums));
     if (f->offset == DOT_SUMS) {
-        term = _mm256_add_ps(term,
-                             _mm256_mul_ps(_mm256_load_ps(offset), _mm256_load_ps(a->stored_sum)));
+        const __m256 offset = halves_of_words(_mm256_srli_epi32(words, 16));
+        term = _mm256_add_ps(term, _mm256_mul_ps(offset, _mm256_load_ps(a->stored_sum)));
     }
     return term;
 }
@@ -222,26 +268,35 @@ QNI_INLINE int terms_of_segment(const dot_format *f, const uint8_t *w, int64_t n
         }
         return (n_chunks + LANES - 1) / LANES;
     }
-    int k = 0;
-    for (; k < n_elems / CHUNK; k++) {
-        terms[k * LANES] = terms_of_row(f, w + k * n_chunk_bytes, CHUNK, &a->chunk[k]);
+    const int n_whole = (int)(n_elems / CHUNK);
+    QNI_ROLLED for (int k = 0; k < n_whole; k++)
+    {
+        terms[k * LANES] = terms_of_steps(f, w + k * n_chunk_bytes, &a->chunk[k]);
     }
-    if (k < n_chunks) {
-        terms[k * LANES] =
-            terms_of_row(f, w + k * n_chunk_bytes, (int)(n_elems % CHUNK), &a->chunk[k]);
+    if (n_whole < n_chunks) { /* the rest is zeros */
+        uint8_t last[CHUNK / 32 * sizeof(qni_block_q8_1)] = {0};
+        memcpy(last, w + n_whole * n_chunk_bytes,
+               (size_t)(n_elems % CHUNK / f->n_elems * f->n_bytes));
+        terms[n_whole * LANES] = terms_of_steps(f, last, &a->chunk[n_whole]);
     }
     return n_chunks;
 }
 
-/* n_elems elements of eight rows (the last of them again where there are fewer) and one column. */
-QNI_INLINE void dot_few_lanes(const dot_format *f, const uint8_t *const *w, int64_t n_elems,
-                              const few_columns *a, bool is_first, int n_rows, float *out)
+/* n_elems elements of up to eight rows and one column. */
+QNI_INLINE void dot_few_lanes(const dot_format *f, const uint8_t *w, int64_t w_stride, int n_rows,
+                              int64_t n_elems, const few_columns *a, bool is_first, float *out)
 {
     __m256 terms[SEGMENT * LANES];
     QNI_ALIGNED(32) float y[LANES] = {0};
     int n_vectors = 0;
-    for (int r = 0; r < LANES; r++) {
-        n_vectors = terms_of_segment(f, w[r], n_elems, a, terms + r);
+    QNI_ROLLED for (int r = 0; r < n_rows; r++)
+    {
+        n_vectors = terms_of_segment(f, w + r * w_stride, n_elems, a, terms + r);
+    }
+    for (int r = n_rows; r < LANES; r++) {
+        for (int v = 0; v < n_vectors; v++) {
+            terms[v * LANES + r] = _mm256_setzero_ps();
+        }
     }
     if (!is_first) {
         memcpy(y, out, (size_t)n_rows * sizeof *y);
@@ -270,13 +325,9 @@ QNI_INLINE void dot_few_segment(const dot_format *f, const qni_dot_tile *tile, i
     }
     for (int64_t row = 0; row < tile->n_rows; row += LANES) {
         const int n_rows = (int)qni_min_i64(LANES, tile->n_rows - row);
-        const uint8_t *w[LANES];
-        for (int r = 0; r < LANES; r++) {
-            w[r] = tile->w + (row + (r < n_rows ? r : n_rows - 1)) * tile->w_stride +
-                   at / f->n_elems * f->n_bytes;
-        }
+        const uint8_t *w = tile->w + row * tile->w_stride + at / f->n_elems * f->n_bytes;
         for (int64_t c = 0; c < tile->n_cols; c++) {
-            dot_few_lanes(f, w, n_elems, &a[c], at == 0, n_rows,
+            dot_few_lanes(f, w, tile->w_stride, n_rows, n_elems, &a[c], at == 0,
                           tile->y + c * tile->y_stride + row);
         }
     }
@@ -343,10 +394,11 @@ QNI_INLINE void widen_stage(const dot_format *f, const uint8_t *codes, int j, ti
 {
     for (int g = 0; g < TILE_SUB / 4; g++) {
         const tile_w w = tile_load(codes + TILE_VECTOR * g);
+        const int i = f->has_factors ? (TILE_SUB * j + 4 * g) / f->tile.n_factor_elems : 0;
         for (int which = 0; which < 2; which++) {
             const tile_w wide = tile_widen(w, which);
             tile_store((uint8_t *)to->of.words[16 * j + 2 * g + which],
-                       f->has_factors ? tile_times(wide, to->heads.factor[j]) : wide);
+                       f->has_factors ? tile_times(wide, to->heads.factor[i]) : wide);
         }
     }
 }
@@ -371,8 +423,7 @@ QNI_INLINE void stage_rows(const dot_format *f, const uint8_t *w, int64_t w_stri
                 f->begin(block, &head);
                 stage_head(f, &head, b, r, &to->heads);
                 for (int j = 0; j < n_subs; j++) {
-                    rows[b * n_subs + j][i] = _mm256_add_epi8(f->bytes(block, &head, j),
-                                                              _mm256_set1_epi8((char)f->tile.bias));
+                    rows[b * n_subs + j][i] = f->bytes(block, &head, j);
                 }
             }
         }

@@ -2,12 +2,24 @@
  * scalar/<format>.c. */
 #include "kernels/x86/dot_avx2_internal.h"
 
+/* Bits that lie at `from` of each byte, at `to`; the others are what they may. */
+QNI_INLINE __m256i move_bits(__m256i v, int from, int to)
+{
+    if (from == to) {
+        return v;
+    }
+    return from > to ? _mm256_srli_epi16(v, from - to) : _mm256_slli_epi16(v, to - from);
+}
+
+QNI_INLINE __m256i mask_bits(__m256i v, int mask)
+{
+    return _mm256_and_si256(v, _mm256_set1_epi8((char)mask));
+}
+
 /* Plane j of two-bit levels: 32 bytes hold four of them. */
 QNI_INLINE __m256i plane_of(const uint8_t *qs, int j)
 {
-    const __m256i bytes = load_32(qs + 32 * (j / 4));
-    return _mm256_and_si256(_mm256_srl_epi16(bytes, _mm_cvtsi32_si128(2 * (j % 4))),
-                            _mm256_set1_epi8(3));
+    return mask_bits(move_bits(load_32(qs + 32 * (j / 4)), 2 * (j % 4), 0), 3);
 }
 
 QNI_INLINE void begin_q2_k(const void *p, block_head *head)
@@ -27,7 +39,7 @@ QNI_INLINE __m256i bytes_q2_k(const void *p, const block_head *head, int j)
     (void)head;
     return plane_of(block->qs, j);
 }
-DOT_AVX2_STAGED(q2_k, bytes_q2_k, CHUNK, CHUNK, MINIMA, q8_k, k16_min, 0, false, 16, 16)
+DOT_SUPER(q2_k, MINIMA, k16_min, 0, false, 16, 16)
 
 QNI_INLINE void begin_q3_k(const void *p, block_head *head)
 {
@@ -40,14 +52,10 @@ QNI_INLINE __m256i bytes_q3_k(const void *p, const block_head *head, int j)
 {
     const qni_block_q3_k *block = p;
     (void)head;
-    const __m256i bit = _mm256_set1_epi8((char)(1 << j));
-    const __m256i is_low =
-        _mm256_cmpeq_epi8(_mm256_and_si256(load_32(block->hmask), bit), _mm256_setzero_si256());
-    const __m256i four = _mm256_and_si256(is_low, _mm256_set1_epi8(4));
-    const __m256i q = _mm256_sub_epi8(plane_of(block->qs, j), four);
-    return q;
+    const __m256i high = mask_bits(move_bits(load_32(block->hmask), j, 2), 4);
+    return _mm256_or_si256(plane_of(block->qs, j), high);
 }
-DOT_AVX2_STAGED(q3_k, bytes_q3_k, CHUNK, CHUNK, PLAIN, q8_k, k16, 4, false, 16, 16)
+DOT_SUPER(q3_k, PLAIN, k16, 4, false, 16, 16)
 
 /* Eight bytes, each twice, as 16-bit integers. */
 QNI_INLINE __m256i twice_x8(uint64_t bytes)
@@ -68,8 +76,7 @@ QNI_INLINE void begin_45(const uint8_t *d, const uint8_t *dmin, const uint8_t *p
 
 QNI_INLINE __m256i nibbles_of(const uint8_t *qs, int j)
 {
-    const __m256i bytes = load_32(qs + 32 * (j / 2));
-    return _mm256_and_si256(j % 2 ? _mm256_srli_epi16(bytes, 4) : bytes, _mm256_set1_epi8(15));
+    return mask_bits(move_bits(load_32(qs + 32 * (j / 2)), 4 * (j % 2), 0), 15);
 }
 
 QNI_INLINE void begin_q4_k(const void *p, block_head *head)
@@ -84,7 +91,7 @@ QNI_INLINE __m256i bytes_q4_k(const void *p, const block_head *head, int j)
     (void)head;
     return nibbles_of(block->qs, j);
 }
-DOT_AVX2_STAGED(q4_k, bytes_q4_k, CHUNK, CHUNK, MINIMA, q8_k, k32_min, 0, false, 32, 32)
+DOT_SUPER(q4_k, MINIMA, k32_min, 0, false, 32, 32)
 
 QNI_INLINE void begin_q5_k(const void *p, block_head *head)
 {
@@ -96,12 +103,10 @@ QNI_INLINE __m256i bytes_q5_k(const void *p, const block_head *head, int j)
 {
     const qni_block_q5_k *block = p;
     (void)head;
-    const __m256i bit = _mm256_set1_epi8((char)(1 << j));
-    const __m256i is_set = _mm256_cmpeq_epi8(_mm256_and_si256(load_32(block->qh), bit), bit);
-    const __m256i high = _mm256_and_si256(is_set, _mm256_set1_epi8(16));
+    const __m256i high = mask_bits(move_bits(load_32(block->qh), j, 4), 16);
     return _mm256_or_si256(nibbles_of(block->qs, j), high);
 }
-DOT_AVX2_STAGED(q5_k, bytes_q5_k, CHUNK, CHUNK, MINIMA, q8_k, k32_min16, 0, false, 16, 32)
+DOT_SUPER(q5_k, MINIMA, k32_min16, 0, false, 16, 32)
 
 QNI_INLINE void begin_q6_k(const void *p, block_head *head)
 {
@@ -118,25 +123,16 @@ QNI_INLINE __m256i bytes_q6_k(const void *p, const block_head *head, int j)
     const int half = j / 4;
     const int g = j % 4;
     const __m256i low = load_32(block->ql + 64 * half + 32 * (g % 2));
-    const __m256i high = _mm256_srl_epi16(load_32(block->qh + 32 * half), _mm_cvtsi32_si128(2 * g));
-    const __m256i nibble =
-        _mm256_and_si256(g / 2 ? _mm256_srli_epi16(low, 4) : low, _mm256_set1_epi8(15));
-    const __m256i two = _mm256_slli_epi16(_mm256_and_si256(high, _mm256_set1_epi8(3)), 4);
-    const __m256i q = _mm256_sub_epi8(_mm256_or_si256(nibble, two), _mm256_set1_epi8(32));
-    return q;
+    const __m256i high = move_bits(load_32(block->qh + 32 * half), 2 * g, 4);
+    return _mm256_or_si256(mask_bits(move_bits(low, 4 * (g / 2), 0), 15), mask_bits(high, 48));
 }
-DOT_AVX2_STAGED(q6_k, bytes_q6_k, CHUNK, CHUNK, PLAIN, q8_k, k16, 32, false, 16, 16)
+DOT_SUPER(q6_k, PLAIN, k16, 32, false, 16, 16)
 
 QNI_INLINE void begin_iq4_xs(const void *p, block_head *head)
 {
     const qni_block_iq4_xs *block = p;
-    QNI_ALIGNED(32) int32_t factor[8];
-    _mm256_store_si256((__m256i *)(void *)factor, iq4_xs_factors(block));
     head->scale[0] = scale_of(block->d);
-    for (int j = 0; j < 8; j++) {
-        head->factor[2 * j] = (int16_t)factor[j];
-        head->factor[2 * j + 1] = (int16_t)factor[j];
-    }
+    store_i16(head->factor, twice_i16(iq4_xs_factors(block)));
 }
 
 QNI_INLINE __m256i bytes_iq4_xs(const void *p, const block_head *head, int j)
@@ -145,7 +141,7 @@ QNI_INLINE __m256i bytes_iq4_xs(const void *p, const block_head *head, int j)
     (void)head;
     return look_up(iq4_levels(), split_nibbles(block->qs + 16 * j));
 }
-DOT_AVX2_STAGED(iq4_xs, bytes_iq4_xs, CHUNK, CHUNK, PLAIN, q8_k, sk, 0, true, 32, 32)
+DOT_SUPER(iq4_xs, PLAIN, sk, 0, true, 32, 32)
 
 QNI_INLINE void begin_tq2_0(const void *p, block_head *head)
 {
@@ -157,6 +153,58 @@ QNI_INLINE __m256i bytes_tq2_0(const void *p, const block_head *head, int j)
 {
     const qni_block_tq2_0 *block = p;
     (void)head;
-    return _mm256_sub_epi8(plane_of(block->qs, j), _mm256_set1_epi8(1));
+    return plane_of(block->qs, j);
 }
-DOT_AVX2_STAGED(tq2_0, bytes_tq2_0, CHUNK, CHUNK, PLAIN, q8_k, k, 1, false, 32, 0)
+DOT_SUPER(tq2_0, PLAIN, k, 1, false, 32, 0)
+
+QNI_INLINE void begin_tq1_0(const void *p, block_head *head)
+{
+    const qni_block_tq1_0 *block = p;
+    head->scale[0] = scale_of(block->d);
+}
+
+/* Trit n of 32 bytes: bits carried out of the top by the third of three, at three times the byte
+ * for each trit before. Taking 128 off all the way makes the comparisons signed. */
+QNI_INLINE __m256i trits_of(__m256i bytes, int n)
+{
+    __m256i v = _mm256_xor_si256(bytes, _mm256_set1_epi8(-128));
+    QNI_UNROLL for (int i = 0; i < n; i++)
+    {
+        v = _mm256_add_epi8(v, _mm256_add_epi8(v, v));
+    }
+    const __m256i is_one = _mm256_cmpgt_epi8(v, _mm256_set1_epi8(85 - 128));
+    const __m256i is_two = _mm256_cmpgt_epi8(v, _mm256_set1_epi8(170 - 128));
+    return _mm256_sub_epi8(_mm256_abs_epi8(is_one), is_two);
+}
+
+/* Trits first and first + 1 of 16 bytes. */
+QNI_INLINE __m256i trits_of_16(__m128i bytes, int first)
+{
+    const __m256i both = _mm256_broadcastsi128_si256(bytes);
+    return _mm256_blend_epi32(trits_of(both, first), trits_of(both, first + 1), 0xf0);
+}
+
+/* Trit n of 4 bytes, for n = 0..3. */
+QNI_INLINE __m128i trits_of_4(const uint8_t *bytes)
+{
+    const __m256i v = _mm256_set1_epi32((int32_t)qni_load_u32le(bytes));
+    const __m256i a = _mm256_blend_epi32(trits_of(v, 0), trits_of(v, 1), 0xaa);
+    const __m256i b = _mm256_blend_epi32(trits_of(v, 2), trits_of(v, 3), 0xaa);
+    return _mm256_castsi256_si128(_mm256_blend_epi32(a, b, 0xcc));
+}
+
+QNI_INLINE __m256i bytes_tq1_0(const void *p, const block_head *head, int j)
+{
+    const qni_block_tq1_0 *block = p;
+    (void)head;
+    if (j < 5) {
+        return trits_of(load_32(block->qs), j);
+    }
+    const __m128i bytes = load_16(block->qs + 32);
+    if (j < 7) {
+        return trits_of_16(bytes, 2 * (j - 5));
+    }
+    const __m256i fifth = trits_of(_mm256_castsi128_si256(bytes), 4);
+    return _mm256_inserti128_si256(fifth, trits_of_4(block->qh), 1);
+}
+DOT_SUPER(tq1_0, PLAIN, k, 1, false, 32, 0)

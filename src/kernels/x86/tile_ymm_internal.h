@@ -195,9 +195,8 @@ QNI_INLINE tile_f rows_halves(const uint8_t *p)
 }
 
 /* E8M0 scales, halved: 2^(e - 128), below e = 2 subnormal. */
-QNI_INLINE __m256 half_e8m0_x8(__m128i bytes)
+QNI_INLINE __m256 half_e8m0_lanes(__m256i e)
 {
-    const __m256i e = _mm256_cvtepu8_epi32(bytes);
     const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
     const __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
     const __m256i is_normal = _mm256_cmpgt_epi32(e, _mm256_set1_epi32(1));
@@ -206,7 +205,8 @@ QNI_INLINE __m256 half_e8m0_x8(__m128i bytes)
 
 QNI_INLINE tile_f rows_e8m0(row_bytes v)
 {
-    return (tile_f){half_e8m0_x8(v), half_e8m0_x8(_mm_unpackhi_epi64(v, v))};
+    return (tile_f){half_e8m0_lanes(_mm256_cvtepu8_epi32(v)),
+                    half_e8m0_lanes(_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(v, v)))};
 }
 
 /* 16-bit fields in 32-bit lanes. */
