@@ -5,26 +5,13 @@
  *     u8 form: 0 PEFT or mlx-lm by configuration and keys, 1 GGUF, 2 a trainer's folder
  *     u8 options: 1 alpha given, 2 untie
  *     u16 length of the configuration, its bytes, the bytes of the weights */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "fuzz.h"
 
 #include "quench/adapters.h"
 #include "quench/export.h"
 #include "quench/gguf.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
-
 enum { PATH_BYTES = 128, N_EMBD = 8, N_VOCAB = 10, N_EXPERTS = 2 };
-
-static void require(bool condition, const char *what)
-{
-    if (!condition) {
-        (void)fprintf(stderr, "violated: %s\n", what);
-        abort();
-    }
-}
 
 /* --- the model -------------------------------------------------------------------------------- */
 
@@ -47,7 +34,7 @@ static const base_tensor tensors[] = {
 };
 enum { N_TENSORS = sizeof tensors / sizeof tensors[0] };
 
-static char folder[PATH_BYTES / 2];
+static char folder[FUZZ_FOLDER_BYTES];
 static qn_model *base;
 
 static void path_of(const char *name, char *out)
@@ -100,8 +87,7 @@ static void clean_up(void)
 static void set_up(void)
 {
     char path[PATH_BYTES];
-    (void)snprintf(folder, sizeof folder, "%s", "/tmp/quench-fuzz-adapter-XXXXXX");
-    require(mkdtemp(folder) != NULL, "a folder");
+    make_folder(folder);
     path_of("base.gguf", path);
     write_base(path);
     require(qn_model_open(path, NULL, &base, NULL) == QN_OK, "the base opens");
@@ -109,24 +95,6 @@ static void set_up(void)
 }
 
 /* --- one input -------------------------------------------------------------------------------- */
-
-static size_t n_allowed;
-
-static void *bounded_alloc(void *ctx, size_t n_bytes, size_t alignment)
-{
-    (void)ctx;
-    (void)alignment;
-    require(n_bytes <= n_allowed, "no allocation beyond a small multiple of what is there");
-    return malloc(n_bytes);
-}
-
-static void bounded_free(void *ctx, void *ptr, size_t n_bytes, size_t alignment)
-{
-    (void)ctx;
-    (void)n_bytes;
-    (void)alignment;
-    free(ptr);
-}
 
 static void put_file(const char *name, const uint8_t *bytes, size_t n_bytes)
 {
@@ -136,9 +104,7 @@ static void put_file(const char *name, const uint8_t *bytes, size_t n_bytes)
         (void)unlink(path);
         return;
     }
-    FILE *file = fopen(path, "wb");
-    require(file != NULL && fwrite(bytes, 1, n_bytes, file) == n_bytes && fclose(file) == 0,
-            "a file");
+    write_file(path, bytes, n_bytes);
 }
 
 typedef struct digest {
@@ -175,7 +141,8 @@ static qn_status run(const qn_model *model, qn_isa isa, uint64_t *out)
 
 static void merge(const char *path, uint8_t flags, size_t n_bytes)
 {
-    const qn_allocator allocator = {NULL, bounded_alloc, bounded_free};
+    size_t n_allowed = 256 * n_bytes + ((size_t)4 << 20);
+    const qn_allocator allocator = bounded_allocator(&n_allowed);
     qn_merge_options options = QN_MERGE_OPTIONS_INIT;
     qn_merge *merge;
     qn_error err = QN_ERROR_INIT;
@@ -183,7 +150,6 @@ static void merge(const char *path, uint8_t flags, size_t n_bytes)
     options.has_alpha = (flags & 1) != 0;
     options.alpha = 4;
     options.do_untie = (flags & 2) != 0;
-    n_allowed = 256 * n_bytes + ((size_t)4 << 20);
     if (qn_merge_open(base, &path, 1, &options, &merge, &err) != QN_OK) {
         require(err.status != QN_OK && err.message[0] != '\0', "an error says what is wrong");
         return;

@@ -2,23 +2,12 @@
  * scalar referee's floats; rounding and validating them does not fail in other ways than it may.
  * Input: the type's id, then blocks. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "fuzz.h"
 
 #include "quench/quench.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
-
 enum { N_BYTES_MAX = 4096, N_ELEMS_MAX = 8 * N_BYTES_MAX };
-
-static void require(bool condition, const char *what)
-{
-    if (!condition) {
-        (void)fprintf(stderr, "violated: %s\n", what);
-        abort();
-    }
-}
 
 static bool same_float(float a, float b)
 {

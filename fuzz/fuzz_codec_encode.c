@@ -3,23 +3,12 @@
  * is said to be good passes the row validator. Input: the type's id, flags (bit 0: weights), then
  * floats; weights first. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "fuzz.h"
 
 #include "quench/quench.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
-
 enum { N_ELEMS_MAX = 2048, N_BYTES_MAX = 2 + 4 * 2 * N_ELEMS_MAX };
-
-static void require(bool condition, const char *what)
-{
-    if (!condition) {
-        (void)fprintf(stderr, "violated: %s\n", what);
-        abort();
-    }
-}
 
 /* Floats of the input; an exponent of all ones loses a bit when only finite values are wanted. */
 static void load_floats(const uint8_t *bytes, int64_t n, bool finite, float *out)

@@ -1,31 +1,9 @@
 /* fuzz_gguf_read.c — arbitrary bytes as a GGUF file: what is accepted can be read to the last byte,
  * is repeated exactly by the lossless writer, and passes the strict reader once it is rewritten
  * canonically; the strict profile accepts nothing that the default refuses. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "quench/quench.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
-
-static void require(bool condition, const char *what)
-{
-    if (!condition) {
-        (void)fprintf(stderr, "violated: %s\n", what);
-        abort();
-    }
-}
-
-static uint64_t sum_of(const void *bytes, int64_t n)
-{
-    const uint8_t *p = bytes;
-    uint64_t sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        sum += p[i];
-    }
-    return sum;
-}
 
 static void read_array(const qn_gguf_array *array, int depth)
 {

@@ -1,43 +1,17 @@
 /* fuzz_gguf_split.c — arbitrary bytes as the shards of a split model that lie beside one another:
  * refused with a message, or every tensor is found in its shard; a shard more or less is refused.
  * Input: a byte for the number of shards, then each shard with two bytes of length before it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "fuzz.h"
 
 #include "quench/gguf.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
-
 enum { N_SHARDS_MAX = 3, N_PATH = 128 };
 
-static char folder[64];
-
-static void require(bool condition, const char *what)
-{
-    if (!condition) {
-        (void)fprintf(stderr, "violated: %s\n", what);
-        abort();
-    }
-}
+static char folder[FUZZ_FOLDER_BYTES];
 
 static void shard_path(int index, int count, char out[N_PATH])
 {
     (void)snprintf(out, N_PATH, "%s/m-%05d-of-%05d.gguf", folder, index + 1, count);
-}
-
-static void write_file(const char *path, const void *bytes, size_t n_bytes)
-{
-    FILE *file = fopen(path, "wb");
-    require(file && fwrite(bytes, 1, n_bytes, file) == n_bytes && fclose(file) == 0, "file");
-}
-
-static void make_folder(void)
-{
-    (void)snprintf(folder, sizeof folder, "%s/quench-fuzz-XXXXXX",
-                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    require(mkdtemp(folder) != NULL, "folder");
 }
 
 /* Deal the input out; the last shard takes what is left. */
@@ -57,16 +31,6 @@ static void write_shards(const uint8_t *bytes, size_t n_bytes, int count)
         bytes += n;
         n_bytes -= n;
     }
-}
-
-static uint64_t sum_of(const void *bytes, int64_t n)
-{
-    const uint8_t *p = bytes;
-    uint64_t sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        sum += p[i];
-    }
-    return sum;
 }
 
 static void check(const qn_gguf *gguf)
@@ -108,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
         return 0;
     }
     if (folder[0] == '\0') {
-        make_folder();
+        make_folder(folder);
     }
     const int count = 1 + bytes[0] % N_SHARDS_MAX;
     write_shards(bytes + 1, n_bytes - 1, count);

@@ -1,21 +1,9 @@
 /* fuzz_gguf_write.c — a program of writer calls taken from the input: whatever it is, what the
  * writer finishes is read back by the strict reader with the keys and tensors that were left.
  * Input: one byte an operation, one or two for its arguments. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "quench/quench.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
-
-static void require(bool condition, const char *what)
-{
-    if (!condition) {
-        (void)fprintf(stderr, "violated: %s\n", what);
-        abort();
-    }
-}
 
 static const char *const keys[8] = {"a",   "b", "general.alignment", "split.no",
                                     "x.y", "k", "long.key.name",     "general.architecture"};

@@ -1,21 +1,10 @@
 /* fuzz_imatrix.c — arbitrary bytes as an importance matrix, in either form: refused with a message,
  * or every entry has a name and finite values, and filters leave what they should. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "fuzz.h"
 
 #include "quench/quench.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
-
-static void require(bool condition, const char *what)
-{
-    if (!condition) {
-        (void)fprintf(stderr, "violated: %s\n", what);
-        abort();
-    }
-}
 
 static void check_entries(const qn_imatrix *m)
 {

@@ -1,23 +1,11 @@
 /* fuzz_json.c — any bytes as JSON: jansson, where it is there, agrees on what is JSON; what is read
  * and written again reads the same. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "json/json.h"
 #ifdef HAVE_JANSSON
 #include <jansson.h>
 #endif
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
-
-static void require(bool condition, const char *what)
-{
-    if (!condition) {
-        (void)fprintf(stderr, "violated: %s\n", what);
-        abort();
-    }
-}
 
 static qn_status check(const void *bytes, size_t n_bytes, qn_error *err)
 {

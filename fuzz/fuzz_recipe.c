@@ -1,20 +1,8 @@
 /* fuzz_recipe.c — arbitrary text as a recipe: refused with a message that names the line, or every
  * rule has a pattern and a type, and its lines written again give the same rules. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "quench/quench.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
-
-static void require(bool condition, const char *what)
-{
-    if (!condition) {
-        (void)fprintf(stderr, "violated: %s\n", what);
-        abort();
-    }
-}
 
 static void check_again(const qn_tensor_type_rule *rules, int32_t n_rules, size_t n_bytes)
 {

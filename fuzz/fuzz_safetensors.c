@@ -1,36 +1,8 @@
 /* fuzz_safetensors.c — any bytes as a safetensors file: what is accepted is written again and reads
  * the same, as a file and as a frame of a stream. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "quench/safetensors.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
-
-static void require(bool condition, const char *what)
-{
-    if (!condition) {
-        (void)fprintf(stderr, "violated: %s\n", what);
-        abort();
-    }
-}
-
-typedef struct stream {
-    const uint8_t *bytes;
-    size_t n_left;
-} stream;
-
-static qn_status read_some(void *ctx, void *out, size_t n_bytes, size_t *out_n_read, qn_error *err)
-{
-    stream *s = ctx;
-    (void)err;
-    *out_n_read = n_bytes < s->n_left ? n_bytes : s->n_left;
-    memcpy(out, s->bytes, *out_n_read);
-    s->bytes += *out_n_read;
-    s->n_left -= *out_n_read;
-    return QN_OK;
-}
 
 static void require_same(const qn_safetensors *a, const qn_safetensors *b)
 {
@@ -95,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     qn_safetensors *st = NULL;
     qn_safetensors *frame = NULL;
-    stream s = {bytes, n_bytes};
+    stream s = {bytes, n_bytes, 0};
     const qn_status status = qn_safetensors_parse(bytes, (int64_t)n_bytes, NULL, &st, NULL);
     const qn_status as_frame = qn_safetensors_read_prefix(read_some, &s, NULL, &frame, NULL);
     require(status != QN_OK || (as_frame == QN_OK && s.n_left == 0), "a file is a frame");

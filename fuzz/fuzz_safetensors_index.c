@@ -1,30 +1,11 @@
 /* fuzz_safetensors_index.c — any bytes as the index of a sharded model that lies beside two shards.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "fuzz.h"
 
 #include "quench/safetensors.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
-
-static char folder[64];
+static char folder[FUZZ_FOLDER_BYTES];
 static char index_path[96];
-
-static void require(bool condition, const char *what)
-{
-    if (!condition) {
-        (void)fprintf(stderr, "violated: %s\n", what);
-        abort();
-    }
-}
-
-static void write_file(const char *path, const void *bytes, size_t n_bytes)
-{
-    FILE *file = fopen(path, "wb");
-    require(file && fwrite(bytes, 1, n_bytes, file) == n_bytes && fclose(file) == 0, "file");
-}
 
 static void write_shard(const char *name, const char *tensor)
 {
@@ -43,11 +24,9 @@ static void write_shard(const char *name, const char *tensor)
     qn_safetensors_writer_free(w);
 }
 
-static void make_folder(void)
+static void write_shards(void)
 {
-    (void)snprintf(folder, sizeof folder, "%s/quench-fuzz-XXXXXX",
-                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    require(mkdtemp(folder) != NULL, "folder");
+    make_folder(folder);
     (void)snprintf(index_path, sizeof index_path, "%s/m.safetensors.index.json", folder);
     write_shard("1", "a");
     write_shard("2", "b");
@@ -72,7 +51,7 @@ static void open_it(bool keep_damaged)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     if (folder[0] == '\0') {
-        make_folder();
+        write_shards();
     }
     write_file(index_path, bytes, n_bytes);
     open_it(false);
