@@ -79,11 +79,16 @@ QN_API const qn_model *qn_merge_model(const qn_merge *merge);
 typedef struct qn_adapter_info {
     const char *path;
     qn_adapter_form form;
-    const char *record; /* as in the metadata: "xxh3:0123456789abcdef strength 1" */
-    bool was_merged;    /* the base's metadata say that it has been merged already */
-    int64_t n_tensors;  /* in its file */
-    int64_t n_pairs;    /* A and B, DoRA pairs included */
-    int64_t n_replaced; /* whole tensors that it brings */
+    const char *record;       /* as in the metadata: "xxh3:0123456789abcdef strength 1" */
+    bool was_merged;          /* the base's metadata say that it has been merged already */
+    int64_t n_tensors;        /* in its file */
+    int64_t n_pairs;          /* A and B, DoRA pairs included */
+    int64_t n_replaced;       /* whole tensors that it brings */
+    int64_t n_zero;           /* pairs whose product is zero: nothing comes of them */
+    int64_t n_copies;         /* tensors that only repeat the model's own (base_layer.weight) */
+    const char *scale_source; /* what said alpha or the scale: "option" (the one given here), the
+                               * name of a file or key, "nothing" (a scale of 1) */
+    const char *trained_on;   /* the model that its configuration names; NULL: none; not escaped */
 } qn_adapter_info;
 
 /** Adapter number `index` in the order given; false past the last. */

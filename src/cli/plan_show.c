@@ -207,6 +207,25 @@ static void print_merges(const plan_view *view)
     (void)printf("\n");
 }
 
+/* Where its scale comes from, what it was made for, and what of it changed nothing. */
+static void print_adapter_origin(const qn_adapter_info *info)
+{
+    (void)printf("            scale from %s", info->scale_source);
+    if (info->trained_on != NULL) {
+        cli_text text = {NULL, 0, 0};
+        cli_text_escape(&text, info->trained_on, (int64_t)strlen(info->trained_on), 80);
+        (void)printf(", trained on %s", text.chars);
+        cli_text_free(&text);
+    }
+    if (info->n_zero > 0) {
+        (void)printf(", %" PRId64 " pairs are zero", info->n_zero);
+    }
+    if (info->n_copies > 0) {
+        (void)printf(", %" PRId64 " copies of the model's tensors", info->n_copies);
+    }
+    (void)printf("\n");
+}
+
 static void print_adapters(const qn_merge *merge)
 {
     qn_adapter_info info;
@@ -218,6 +237,7 @@ static void print_adapters(const qn_merge *merge)
                      text.chars, qn_adapter_form_name(info.form), info.n_pairs, info.n_replaced,
                      info.record);
         cli_text_free(&text);
+        print_adapter_origin(&info);
     }
 }
 
@@ -239,6 +259,12 @@ static void adapters_json(qn_json_writer *json, const qn_merge *merge)
         qn_json_member_i64(json, "n_tensors", info.n_tensors);
         qn_json_member_i64(json, "n_pairs", info.n_pairs);
         qn_json_member_i64(json, "n_replaced", info.n_replaced);
+        qn_json_member_i64(json, "n_zero", info.n_zero);
+        qn_json_member_i64(json, "n_copies", info.n_copies);
+        qn_json_member_string(json, "scale_source", info.scale_source);
+        if (info.trained_on != NULL) {
+            qn_json_member_string(json, "trained_on", info.trained_on);
+        }
         qn_json_end_object(json);
     }
     qn_json_end_array(json);

@@ -47,16 +47,25 @@ qn_status qni_adapter_blame(const qni_adapter_job *job, const char *key, qn_stat
     return qni_fail_path(err, st, job->adapter->path);
 }
 
-void qni_adapter_warn(const qni_adapter_job *job, const char *message)
+static void say(const qni_adapter_job *job, qn_log_level level, const char *message)
+{
+    char line[768];
+    qni_name_text text;
+    (void)snprintf(line, sizeof line, "%s: %s",
+                   qni_escape_name(job->adapter->path, (int64_t)strlen(job->adapter->path), &text),
+                   message);
+    job->options->log(job->options->log_ctx, level, line);
+}
+
+void qni_adapter_warn(const qni_adapter_job *job, const char *fmt, ...)
 {
     if (job->options->log != NULL) {
-        char line[640];
-        qni_name_text text;
-        (void)snprintf(
-            line, sizeof line, "%s: %s",
-            qni_escape_name(job->adapter->path, (int64_t)strlen(job->adapter->path), &text),
-            message);
-        job->options->log(job->options->log_ctx, QN_LOG_WARNING, line);
+        char message[600];
+        va_list args;
+        va_start(args, fmt);
+        (void)vsnprintf(message, sizeof message, fmt, args);
+        va_end(args);
+        say(job, QN_LOG_WARNING, message);
     }
 }
 
@@ -107,8 +116,9 @@ static bool is_image_key(const char *key)
                                          "text_encoder.",
                                          "transformer.transformer_blocks.",
                                          "transformer.single_transformer_blocks."};
-    static const char *const parts[] = {".lora_down.", ".lora_up.", ".lora.down.", ".lora.up.",
-                                        ".processor."};
+    static const char *const parts[] = {".lora_down.", ".lora_up.",   ".lora.down.",
+                                        ".lora.up.",   ".processor.", ".hada_w",
+                                        ".lokr_w",     ".oft_blocks", ".dora_scale"};
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         if (starts_with(key, starts[i])) {
             return true;
@@ -360,6 +370,22 @@ static qn_status read_trainer_state(qni_adapter_job *job, const char *folder, qn
 }
 
 /* Open configuration, weights and state. */
+static qn_status open_weights(qni_adapter_job *job, const char *path, qn_error *err)
+{
+    qn_model_options options = QN_MODEL_OPTIONS_INIT;
+    options.allocator = job->options->allocator;
+    const qn_status st = qn_model_open(path, &options, &job->adapter->file, err);
+    if (st == QN_ERR_NOT_A_MODEL && err != NULL) {
+        const qn_error found = *err;
+        (void)qni_fail(err, st, found.offset,
+                       "%.400s; an adapter is the folder that PEFT, mlx-lm or the trainer saved, "
+                       "its safetensors file, or an adapter GGUF of llama.cpp",
+                       found.message);
+        memcpy(err->path, found.path, sizeof err->path);
+    }
+    return st;
+}
+
 static qn_status open_files(qni_adapter_job *job, const char *path, qn_error *err)
 {
     bool is_dir;
@@ -369,6 +395,7 @@ static qn_status open_files(qni_adapter_job *job, const char *path, qn_error *er
     if (config == NULL) {
         return qni_fail_memory(err, strlen(path));
     }
+    job->adapter->config_path = config;
     QN_TRY(qni_adapter_config_read(config, job->arena, &job->adapter->config, err));
     const char *weights = path;
     if (is_dir) {
@@ -378,9 +405,7 @@ static qn_status open_files(qni_adapter_job *job, const char *path, qn_error *er
             return refuse_folder(job->arena, folder, err);
         }
     }
-    qn_model_options options = QN_MODEL_OPTIONS_INIT;
-    options.allocator = job->options->allocator;
-    QN_TRY(qn_model_open(weights, &options, &job->adapter->file, err));
+    QN_TRY(open_weights(job, weights, err));
     QN_TRY(check_keys(job, err));
     return read_trainer_state(job, folder, err);
 }
@@ -390,13 +415,25 @@ static qn_status check_config(const qni_adapter_job *job, qn_error *err)
     const qni_adapter_config *config = &job->adapter->config;
     QN_CHECK(config->refusal == NULL, err, QN_ERR_UNSUPPORTED_ADAPTER, -1, "%s", config->refusal);
     if (config->warning != NULL) {
-        qni_adapter_warn(job, config->warning);
+        qni_adapter_warn(job, "%s", config->warning);
     }
+    if (config->unknown_key != NULL && !config->is_mlx && job->options->log != NULL) {
+        char line[300];
+        qni_name_text text;
+        (void)snprintf(
+            line, sizeof line,
+            "adapter_config.json has the key %s, which is not known here; it is passed "
+            "over",
+            qni_escape_name(config->unknown_key, (int64_t)strlen(config->unknown_key), &text));
+        say(job, QN_LOG_INFO, line);
+    }
+    qni_adapter_check_base(job);
     return QN_OK;
 }
 
 static qn_status read(qni_adapter_job *job, const char *path, qn_error *err)
 {
+    job->adapter->scale_source = "nothing";
     QN_TRY(open_files(job, path, err));
     QN_TRY(recognise(job, err));
     QN_TRY(check_config(job, err));

@@ -21,6 +21,15 @@ static const struct {
     {"layer_replication", "layer_replication: the adapter is for a model with repeated layers"},
 };
 
+/* Keys of PEFT that say nothing that a merge needs. */
+static const char *const idle_keys[] = {
+    "task_type",       "auto_mapping",        "revision",       "inference_mode",
+    "exclude_modules", "lora_dropout",        "fan_in_fan_out", "bias",
+    "lora_bias",       "layers_to_transform", "layers_pattern", "trainable_token_indices",
+    "megatron_config", "megatron_core",       "loftq_config",   "eva_config",
+    "corda_config",    "lora_ga_config",      "velora_config",  "qalora_group_size",
+    "runtime_config",  "ensure_weight_tying"};
+
 /* Ways of initialising after which the base is not the original any more. */
 static const char *const changed_bases[] = {"pissa", "olora", "corda", "lora_ga"};
 
@@ -136,6 +145,18 @@ static qn_status read_patterns(parser *p, const qni_pattern **out, int64_t *out_
     }
 }
 
+static qn_status read_text_item(parser *p, const char *const **out, int64_t *out_n, qn_error *err)
+{
+    const char **list = grow(p->arena, *out, *out_n, sizeof *list);
+    if (list == NULL) {
+        return qni_fail_memory(err, sizeof *list);
+    }
+    QN_TRY(copy_text(p, &list[*out_n], err));
+    *out = list;
+    *out_n += 1;
+    return QN_OK;
+}
+
 static qn_status read_texts(parser *p, const char *const **out, int64_t *out_n, qn_error *err)
 {
     bool is_null;
@@ -150,13 +171,29 @@ static qn_status read_texts(parser *p, const char *const **out, int64_t *out_n, 
         if (!has_item) {
             return QN_OK;
         }
-        const char **list = grow(p->arena, *out, *out_n, sizeof *list);
-        if (list == NULL) {
-            return qni_fail_memory(err, sizeof *list);
+        QN_TRY(read_text_item(p, out, out_n, err));
+    }
+}
+
+/* A list of names of which nothing depends but a warning: null, a pattern, or other things in the
+ * list are passed over. */
+static qn_status read_names(parser *p, const char *const **out, int64_t *out_n, qn_error *err)
+{
+    qni_json_kind kind;
+    QN_TRY(qni_json_peek(&p->json, &kind, err));
+    if (kind != QNI_JSON_ARRAY) {
+        return qni_json_skip(&p->json, err);
+    }
+    QN_TRY(qni_json_enter_array(&p->json, err));
+    for (;;) {
+        bool has_item = false;
+        QN_TRY(qni_json_next_item(&p->json, &has_item, err));
+        if (!has_item) {
+            return QN_OK;
         }
-        QN_TRY(copy_text(p, &list[*out_n], err));
-        *out = list;
-        *out_n += 1;
+        QN_TRY(qni_json_peek(&p->json, &kind, err));
+        QN_TRY(kind == QNI_JSON_STRING ? read_text_item(p, out, out_n, err)
+                                       : qni_json_skip(&p->json, err));
     }
 }
 
@@ -233,6 +270,29 @@ static qn_status read_refused(parser *p, const char *why, qn_error *err)
     return QN_OK;
 }
 
+static bool is_idle(qni_json_text key)
+{
+    for (size_t i = 0; i < sizeof idle_keys / sizeof idle_keys[0]; i++) {
+        if (qni_json_text_is(key, idle_keys[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Note the first key that is not known here. */
+static qn_status pass_over(parser *p, qni_json_text key, qn_error *err)
+{
+    qni_adapter_config *c = p->config;
+    if (c->unknown_key == NULL && !is_idle(key)) {
+        c->unknown_key = qni_arena_copy(p->arena, key.bytes, (size_t)key.n_bytes);
+        if (c->unknown_key == NULL) {
+            return qni_fail_memory(err, (size_t)key.n_bytes);
+        }
+    }
+    return qni_json_skip(&p->json, err);
+}
+
 static qn_status read_member(parser *p, qni_json_text key, qn_error *err)
 {
     qni_adapter_config *c = p->config;
@@ -278,7 +338,16 @@ static qn_status read_member(parser *p, qni_json_text key, qn_error *err)
     if (qni_json_text_is(key, "lora_parameters")) {
         return read_mlx_parameters(p, err);
     }
-    return qni_json_skip(&p->json, err);
+    if (qni_json_text_is(key, "base_model_name_or_path") || qni_json_text_is(key, "model")) {
+        return optional_text(p, &c->base_name, err);
+    }
+    if (qni_json_text_is(key, "target_modules")) {
+        return read_names(p, &c->target_modules, &c->n_target_modules, err);
+    }
+    if (qni_json_text_is(key, "modules_to_save")) {
+        return read_names(p, &c->saved_modules, &c->n_saved_modules, err);
+    }
+    return pass_over(p, key, err);
 }
 
 static qn_status read_members(parser *p, qn_error *err)

@@ -128,6 +128,9 @@ qn_status qni_adapter_read_gguf(qni_adapter_job *job, qn_error *err)
     if (qn_gguf_has(gguf, "adapter.lora.alpha")) {
         QN_TRY(qn_gguf_get_float(gguf, "adapter.lora.alpha", &alpha, err));
     }
+    job->adapter->scale_source = job->options->has_alpha ? "option"
+                                 : alpha != 0            ? "adapter.lora.alpha"
+                                                         : "nothing";
     for (int64_t i = 0; i < job->adapter->file->n_tensors; i++) {
         const qn_tensor_info *tensor = &job->adapter->file->tensors[i];
         const qn_status st = read_tensor(job, tensor, alpha, err);

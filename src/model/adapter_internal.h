@@ -5,6 +5,7 @@
  *     adapter_config.c   adapter_config.json of PEFT and mlx-lm
  *     adapter_peft.c, adapter_mlx.c, adapter_gguf.c, adapter_seed.c
  *                        what only one form knows: keys, shapes, scales -> parts
+ *     adapter_fit.c      does the adapter fit what it says of itself, and the model? warnings
  *     adapter_names.c    Hugging Face names -> GGUF names, orders of rows: tables per architecture
  *     adapter_matrix.c   a strided view of a stored tensor, read as f32
  *     merge.c            parts -> edits of the model's tensors; the merged model
@@ -47,6 +48,7 @@ typedef struct qni_matrix {
     int64_t offset;
     int64_t row_stride;
     int64_t col_stride;
+    int64_t n_woven; /* so many matrices are woven into one another, element by element; 0: none */
     qni_rows rows;
 } qni_matrix;
 
@@ -58,11 +60,21 @@ bool qni_rows_fit(const qni_rows *rows);
 
 #define QNI_MATRIX_PIECE 8192
 
-/* Room for the pieces in which a matrix is read. */
+/* Room for the pieces in which a matrix is read. Of matrices that are woven into one another, as
+ * many as fit are read together and kept, each by itself: one by one, every one of them would cost
+ * a pass over all. Zero but for `woven` before the first use. */
 typedef struct qni_matrix_room {
+    float *woven; /* n_woven_max floats; NULL: no room for that */
+    int64_t n_woven_max;
+    const qn_tensor_info *woven_tensor; /* whose are there; NULL: none */
+    int64_t woven_first;
+    int64_t n_woven;
     uint8_t raw[(QNI_MATRIX_PIECE + 512) * 8];
     float values[QNI_MATRIX_PIECE + 512];
 } qni_matrix_room;
+
+/* Floats that pay for the woven matrices of a tensor; 0: they are not woven. */
+int64_t qni_matrix_woven_floats(const qni_matrix *m);
 
 /* Fill out[(i - first_row) * out_stride + j], rows first_row ... first_row + n_rows - 1, all
  * columns.
@@ -158,7 +170,13 @@ typedef struct qni_adapter_config {
     int64_t n_alpha_patterns;
     const char *const *target_parameters;
     int64_t n_target_parameters;
+    const char *const *target_modules; /* a list of names; none where it is a pattern */
+    int64_t n_target_modules;
+    const char *const *saved_modules; /* modules_to_save */
+    int64_t n_saved_modules;
+    const char *base_name; /* what it was trained on; NULL: not said */
     const char *peft_version;
+    const char *unknown_key; /* the first one; NULL: none */
     const char *fine_tune_type;
     bool has_scale; /* mlx-lm */
     double scale;
@@ -175,14 +193,18 @@ typedef struct qni_adapter {
     const char *path; /* as given */
     qn_adapter_form form;
     qn_model *file;
+    const char *config_path;
     qni_adapter_config config;
     bool has_trainer_alpha; /* of trainer_state.json */
     double trainer_alpha;
     const char *record;
     bool was_merged;
     uint64_t digest;
+    const char *scale_source; /* static text: what said alpha, or the scale */
     int64_t n_pairs;
     int64_t n_replaced;
+    int64_t n_zero;   /* pairs whose product is zero */
+    int64_t n_copies; /* tensors that only repeat the base's */
 } qni_adapter;
 
 /* What the readers of the forms work with; they add parts. */
@@ -227,7 +249,18 @@ QN_NODISCARD qn_status qni_adapter_check_pair(const qni_part *part, qn_error *er
 qn_status qni_adapter_blame(const qni_adapter_job *job, const char *key, qn_status st,
                             qn_error *err);
 /* Warn: "path: message". */
-void qni_adapter_warn(const qni_adapter_job *job, const char *message);
+void qni_adapter_warn(const qni_adapter_job *job, const char *fmt, ...) QNI_PRINTF(2, 3);
+
+/* --- adapter_fit.c ---------------------------------------------------------------------------- */
+
+/* A tensor that repeats the base's weight of a module: warn if it is another one. */
+QN_NODISCARD qn_status qni_adapter_compare(const qni_adapter_job *job, const char *module,
+                                           const qn_tensor_info *copy, qn_error *err);
+/* Warn of names in the configuration that none of the n modules of the file belongs to. */
+void qni_adapter_check_names(const qni_adapter_job *job, const char *const *modules, int64_t n);
+/* Warn if the base that the configuration names shares no word with what the model says of itself,
+ * or was quantized. */
+void qni_adapter_check_base(const qni_adapter_job *job);
 
 /* printf into the arena; NULL without memory. */
 char *qni_arena_printf(qni_arena *arena, const char *fmt, ...) QNI_PRINTF(2, 3);
@@ -250,6 +283,7 @@ typedef struct qni_edit {
     bool adds_one;
     bool is_vector; /* of a one-dimensional tensor: b is a column, the tensor one row */
     bool is_zero;   /* found to change nothing */
+    bool is_repeat; /* of a tied tensor that came apart: it counts once */
     int32_t adapter;
 } qni_edit;
 
@@ -276,9 +310,10 @@ struct qn_merge {
     qni_base_facts facts;
     qni_adapter *adapters;
     int32_t n_adapters;
-    qn_model model;   /* the merged one: shares the base's files */
-    qni_edits *edits; /* one for each tensor of it */
-    int64_t *changed; /* indices of those with edits that are not zero */
+    bool is_tied_on_purpose; /* the adapter being read changes embedding and output alike */
+    qn_model model;          /* the merged one: shares the base's files */
+    qni_edits *edits;        /* one for each tensor of it */
+    int64_t *changed;        /* indices of those with edits that are not zero */
     int64_t n_changed;
 };
 

@@ -208,9 +208,78 @@ static int64_t run_of_rows(const qni_rows *rows, int64_t row, int64_t n_rows)
     return n;
 }
 
+/* --- matrices woven into one another ---------------------------------------------------------- */
+
+/* As much as is kept of them at a time. */
+#define WOVEN_FLOATS (INT64_C(512) << 10)
+
+int64_t qni_matrix_woven_floats(const qni_matrix *m)
+{
+    return m->tensor != NULL && m->n_woven > 1
+               ? qni_min_i64(WOVEN_FLOATS, m->tensor->ne[0] * m->tensor->ne[1])
+               : 0;
+}
+
+/* Element e of n_woven goes to matrix e: read all once, keep those from `first` on. */
+static qn_status unweave(const qni_matrix *m, int64_t first, int64_t n, qni_matrix_room *room,
+                         qn_error *err)
+{
+    const int64_t n_each = m->tensor->ne[0] * m->tensor->ne[1] / m->n_woven;
+    const int64_t n_groups = qni_max_i64(1, QNI_MATRIX_PIECE / m->n_woven);
+    room->woven_tensor = NULL;
+    for (int64_t at = 0; at < n_each; at += n_groups) {
+        const int64_t now = qni_min_i64(n_groups, n_each - at);
+        const float *values;
+        QN_TRY(
+            read_run(m, at * m->n_woven + first, (now - 1) * m->n_woven + n, room, &values, err));
+        for (int64_t i = 0; i < now; i++) {
+            for (int64_t e = 0; e < n; e++) {
+                room->woven[e * n_each + at + i] = values[i * m->n_woven + e];
+            }
+        }
+    }
+    room->woven_tensor = m->tensor;
+    room->woven_first = first;
+    room->n_woven = n;
+    return QN_OK;
+}
+
+/* Is there room for at least two of them? */
+static bool can_unweave(const qni_matrix *m, const qni_matrix_room *room)
+{
+    const int64_t n_all = m->n_woven > 1 ? m->tensor->ne[0] * m->tensor->ne[1] : 0;
+    return m->n_woven > 1 && m->n_woven <= QNI_MATRIX_PIECE && room->woven != NULL &&
+           room->n_woven_max / 2 >= n_all / m->n_woven;
+}
+
+static qn_status read_woven(const qni_matrix *m, int64_t first_row, int64_t n_rows,
+                            qni_matrix_room *room, float *out, int64_t out_stride, qn_error *err)
+{
+    const int64_t n_each = m->tensor->ne[0] * m->tensor->ne[1] / m->n_woven;
+    const int64_t which = m->offset;
+    if (room->woven_tensor != m->tensor || which < room->woven_first ||
+        which >= room->woven_first + room->n_woven) {
+        const int64_t n_fit = room->n_woven_max / n_each;
+        QN_TRY(unweave(m, which, qni_min_i64(n_fit, m->n_woven - which), room, err));
+    }
+    const float *from = room->woven + (which - room->woven_first) * n_each;
+    const int64_t row_stride = m->row_stride / m->n_woven;
+    const int64_t col_stride = m->col_stride / m->n_woven;
+    for (int64_t i = 0; i < n_rows; i++) {
+        const float *row = from + qni_row_of(&m->rows, first_row + i) * row_stride;
+        for (int64_t j = 0; j < m->n_cols; j++) {
+            out[i * out_stride + j] = row[j * col_stride];
+        }
+    }
+    return QN_OK;
+}
+
 qn_status qni_matrix_read(const qni_matrix *m, int64_t first_row, int64_t n_rows,
                           qni_matrix_room *room, float *out, int64_t out_stride, qn_error *err)
 {
+    if (can_unweave(m, room)) {
+        return read_woven(m, first_row, n_rows, room, out, out_stride, err);
+    }
     for (int64_t done = 0; done < n_rows && m->n_cols > 0;) {
         const int64_t row = first_row + done;
         const int64_t now = run_of_rows(&m->rows, row, n_rows - done);

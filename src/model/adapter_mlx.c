@@ -19,6 +19,7 @@ static qn_status find_scale(const qni_adapter_job *job, int64_t rank, double *ou
     *out = job->options->has_alpha ? job->options->alpha / (double)rank : config->scale;
     QN_CHECK(job->options->has_alpha || config->has_scale, err, QN_ERR_INVALID_ADAPTER, -1,
              "neither adapter_config.json (lora_parameters.scale) nor --alpha says the scale");
+    job->adapter->scale_source = job->options->has_alpha ? "option" : "adapter_config.json";
     return QN_OK;
 }
 

@@ -20,7 +20,7 @@ typedef enum role {
     ROLE_WEIGHT,
     ROLE_BIAS,
     N_ROLES,
-    ROLE_IGNORED = N_ROLES
+    ROLE_COPY = N_ROLES /* of the base's weight: only compared */
 } role;
 
 /* What the file has for one module. */
@@ -29,14 +29,23 @@ typedef struct module {
     const qn_tensor_info *tensors[N_ROLES];
 } module;
 
+/* rank_pattern or alpha_pattern. */
+typedef struct pattern_list {
+    const char *key;
+    const qni_pattern *patterns;
+    int64_t n;
+    void **compiled;
+    bool *has_counted;
+} pattern_list;
+
 typedef struct reader {
     qni_adapter_job *job;
     module *modules;
     int64_t n_modules;
     qni_strmap by_name;
     const char *infix; /* the adapter's name inside the keys, NULL: none yet */
-    void **rank_patterns;
-    void **alpha_patterns;
+    pattern_list ranks;
+    pattern_list alphas;
 } reader;
 
 /* --- keys ------------------------------------------------------------------------------------- */
@@ -208,7 +217,7 @@ static qn_status parse_plain_key(char *path, role *out_role, qn_error *err)
     }
     if (qni_ends_with(path, ".base_layer")) { /* an unchanged copy of the base's weight */
         path[strlen(path) - strlen(".base_layer")] = '\0';
-        *out_role = *out_role == ROLE_WEIGHT ? ROLE_IGNORED : ROLE_BIAS;
+        *out_role = *out_role == ROLE_WEIGHT ? ROLE_COPY : ROLE_BIAS;
     }
     return QN_OK;
 }
@@ -238,10 +247,11 @@ static qn_status parse_key(reader *r, const char *key, char **out_module, role *
 static qn_status put(reader *r, const qn_tensor_info *tensor, qn_error *err)
 {
     char *name = NULL;
-    role what = ROLE_IGNORED;
+    role what = ROLE_COPY;
     QN_TRY(parse_key(r, tensor->name, &name, &what, err));
-    if (what == ROLE_IGNORED) {
-        return QN_OK;
+    if (what == ROLE_COPY) {
+        r->job->adapter->n_copies++;
+        return qni_adapter_compare(r->job, name, tensor, err);
     }
     int64_t at;
     QN_TRY(qni_strmap_add(&r->by_name, name, (int64_t)strlen(name), r->n_modules, &at, err));
@@ -277,53 +287,92 @@ static qn_status collect(reader *r, qn_error *err)
 
 /* --- patterns --------------------------------------------------------------------------------- */
 
+/* Name key and file of a pattern that does not work: it is the adapter that is wrong. */
+static qn_status blame_pattern(const reader *r, const pattern_list *list, int64_t index,
+                               qn_status st, qn_error *err)
+{
+    if (st == QN_ERR_INVALID_PATTERN && err != NULL) {
+        const char *text = list->patterns[index].text;
+        const qn_error found = *err;
+        qni_name_text shown;
+        (void)qni_fail(err, st, -1, "%s: \"%s\" cannot be used: %.400s", list->key,
+                       qni_escape_name(text, (int64_t)strlen(text), &shown), found.message);
+        err->status = QN_ERR_INVALID_ADAPTER;
+    }
+    st = st == QN_ERR_INVALID_PATTERN ? QN_ERR_INVALID_ADAPTER : st;
+    return qni_fail_path(err, st, r->job->adapter->config_path);
+}
+
 /* As PEFT: re.match(r"(.*\.)?(KEY)$", module). */
-static qn_status compile(const reader *r, const qni_pattern *patterns, int64_t n, void ***out,
-                         qn_error *err)
+static qn_status compile(const reader *r, pattern_list *list, qn_error *err)
 {
     const qn_matcher *matcher = r->job->options->matcher;
-    *out = qni_arena_alloc(r->job->arena, (size_t)n * sizeof **out);
-    if (*out == NULL) {
-        return qni_fail_memory(err, (size_t)n * sizeof **out);
+    QN_CHECK(list->n == 0 || matcher != NULL, err, QN_ERR_INVALID_ARGUMENT, -1,
+             "adapter_config.json has %s, but there is no matcher to read regular expressions",
+             list->key);
+    const size_t n = (size_t)list->n;
+    list->compiled = qni_arena_alloc(r->job->arena, n * sizeof *list->compiled);
+    list->has_counted = qni_arena_alloc(r->job->arena, n * sizeof *list->has_counted);
+    if (list->compiled == NULL || list->has_counted == NULL) {
+        list->n = 0; /* nothing to release */
+        return qni_fail_memory(err, n * sizeof *list->compiled);
     }
-    memset(*out, 0, (size_t)n * sizeof **out);
-    for (int64_t i = 0; i < n; i++) {
-        QN_CHECK(
-            matcher != NULL, err, QN_ERR_INVALID_ARGUMENT, -1,
-            "adapter_config.json has rank_pattern or alpha_pattern, but there is no matcher to "
-            "read regular expressions");
-        const char *text = qni_arena_printf(r->job->arena, "^(.*\\.)?(%s)$", patterns[i].text);
+    memset(list->compiled, 0, n * sizeof *list->compiled);
+    memset(list->has_counted, 0, n * sizeof *list->has_counted);
+    for (size_t i = 0; i < n; i++) {
+        const char *pattern = list->patterns[i].text;
+        const char *text = qni_arena_printf(r->job->arena, "^(.*\\.)?(%s)$", pattern);
         if (text == NULL) {
-            return qni_fail_memory(err, strlen(patterns[i].text));
+            return qni_fail_memory(err, strlen(pattern));
         }
-        QN_TRY(matcher->compile(matcher->ctx, text, &(*out)[i], err));
+        const qn_status st = matcher->compile(matcher->ctx, text, &list->compiled[i], err);
+        if (st != QN_OK) {
+            return blame_pattern(r, list, (int64_t)i, st, err);
+        }
     }
     return QN_OK;
 }
 
-static void release(const reader *r, void **compiled, int64_t n)
+static void release(const reader *r, const pattern_list *list)
 {
     const qn_matcher *matcher = r->job->options->matcher;
-    for (int64_t i = 0; i < n && compiled != NULL; i++) {
-        if (compiled[i] != NULL) {
-            matcher->release(matcher->ctx, compiled[i]);
+    for (int64_t i = 0; i < list->n && list->compiled != NULL; i++) {
+        if (list->compiled[i] != NULL) {
+            matcher->release(matcher->ctx, list->compiled[i]);
         }
     }
 }
 
 /* The value of the first pattern that fits. */
-static qn_status find_value(const reader *r, const qni_pattern *patterns, void *const *compiled,
-                            int64_t n, const char *path, bool *out_found, double *out,
-                            qn_error *err)
+static qn_status find_value(const reader *r, const pattern_list *list, const char *path,
+                            bool *out_found, double *out, qn_error *err)
 {
     const qn_matcher *matcher = r->job->options->matcher;
     *out_found = false;
-    for (int64_t i = 0; i < n && !*out_found; i++) {
-        QN_TRY(
-            matcher->find(matcher->ctx, compiled[i], path, (int64_t)strlen(path), out_found, err));
-        *out = *out_found ? patterns[i].value : *out;
+    for (int64_t i = 0; i < list->n && !*out_found; i++) {
+        const qn_status st = matcher->find(matcher->ctx, list->compiled[i], path,
+                                           (int64_t)strlen(path), out_found, err);
+        if (st != QN_OK) {
+            return blame_pattern(r, list, i, st, err);
+        }
+        list->has_counted[i] |= *out_found;
+        *out = *out_found ? list->patterns[i].value : *out;
     }
     return QN_OK;
+}
+
+/* One of them is enough to make the user look. */
+static void warn_of_idle(const reader *r, const pattern_list *list)
+{
+    for (int64_t i = 0; i < list->n; i++) {
+        if (!list->has_counted[i]) {
+            const char *text = list->patterns[i].text;
+            qni_name_text shown;
+            qni_adapter_warn(r->job, "%s of adapter_config.json: \"%s\" counts for no module",
+                             list->key, qni_escape_name(text, (int64_t)strlen(text), &shown));
+            return;
+        }
+    }
 }
 
 /* --- scale ------------------------------------------------------------------------------------ */
@@ -333,8 +382,7 @@ static qn_status check_rank(const reader *r, const char *path, int64_t rank, qn_
     const qni_adapter_config *c = &r->job->adapter->config;
     double expected = (double)c->rank;
     bool is_by_pattern;
-    QN_TRY(find_value(r, c->rank_patterns, r->rank_patterns, c->n_rank_patterns, path,
-                      &is_by_pattern, &expected, err));
+    QN_TRY(find_value(r, &r->ranks, path, &is_by_pattern, &expected, err));
     QN_CHECK((!is_by_pattern && !c->has_rank) || expected == (double)rank, err,
              QN_ERR_INVALID_ADAPTER, -1,
              "A has rank %" PRId64
@@ -350,9 +398,9 @@ static qn_status find_scale(const reader *r, const char *path, int64_t rank, dou
     double alpha = c->alpha;
     bool is_by_pattern;
     QN_TRY(check_rank(r, path, rank, err));
-    QN_TRY(find_value(r, c->alpha_patterns, r->alpha_patterns, c->n_alpha_patterns, path,
-                      &is_by_pattern, &alpha, err));
+    QN_TRY(find_value(r, &r->alphas, path, &is_by_pattern, &alpha, err));
     alpha = r->job->options->has_alpha ? r->job->options->alpha : alpha;
+    r->job->adapter->scale_source = r->job->options->has_alpha ? "option" : "adapter_config.json";
     QN_CHECK(r->job->options->has_alpha || is_by_pattern || c->has_alpha, err,
              QN_ERR_INVALID_ADAPTER, -1, "%s; give alpha with --alpha",
              c->is_there ? "adapter_config.json has no lora_alpha"
@@ -501,6 +549,7 @@ static void slice_pair(qni_part *part, int64_t e, int64_t n_experts, bool is_old
     second.n_cols = rank;
     second.offset = e;
     second.col_stride = n_experts;
+    second.n_woven = n_experts;
     part->a = is_old ? qni_matrix_turned(&second) : first;
     part->b = is_old ? qni_matrix_turned(&first) : second;
 }
@@ -643,12 +692,31 @@ static qn_status add_module(reader *r, const module *m, qn_error *err)
     return m->tensors[ROLE_BIAS] != NULL ? add_whole(r, m, ROLE_BIAS, err) : QN_OK;
 }
 
+static qn_status warn(const reader *r, qn_error *err)
+{
+    const size_t n_bytes = (size_t)r->n_modules * sizeof(char *);
+    const char **names = qni_arena_alloc(r->job->arena, n_bytes);
+    if (names == NULL) {
+        return qni_fail_memory(err, n_bytes);
+    }
+    for (int64_t i = 0; i < r->n_modules; i++) {
+        names[i] = r->modules[i].name;
+    }
+    qni_adapter_check_names(r->job, names, r->n_modules);
+    warn_of_idle(r, &r->ranks);
+    if (!r->job->options->has_alpha) {
+        warn_of_idle(r, &r->alphas);
+    } else if (r->alphas.n > 0) {
+        qni_adapter_warn(r->job, "the alpha that was given replaces alpha_pattern as well");
+    }
+    return QN_OK;
+}
+
 static qn_status read(reader *r, qn_error *err)
 {
-    const qni_adapter_config *c = &r->job->adapter->config;
     QN_TRY(collect(r, err));
-    QN_TRY(compile(r, c->rank_patterns, c->n_rank_patterns, &r->rank_patterns, err));
-    QN_TRY(compile(r, c->alpha_patterns, c->n_alpha_patterns, &r->alpha_patterns, err));
+    QN_TRY(compile(r, &r->ranks, err));
+    QN_TRY(compile(r, &r->alphas, err));
     for (int64_t i = 0; i < r->n_modules; i++) {
         const module *m = &r->modules[i];
         const qn_status st = add_module(r, m, err);
@@ -656,20 +724,19 @@ static qn_status read(reader *r, qn_error *err)
             return qni_adapter_blame(r->job, first_key(m), st, err);
         }
     }
-    if (r->job->options->has_alpha && c->n_alpha_patterns > 0) {
-        qni_adapter_warn(r->job, "the alpha that was given replaces alpha_pattern as well");
-    }
-    return QN_OK;
+    return warn(r, err);
 }
 
 qn_status qni_adapter_read_peft(qni_adapter_job *job, qn_error *err)
 {
-    reader r = {.job = job};
     const qni_adapter_config *c = &job->adapter->config;
+    reader r = {.job = job,
+                .ranks = {"rank_pattern", c->rank_patterns, c->n_rank_patterns, NULL, NULL},
+                .alphas = {"alpha_pattern", c->alpha_patterns, c->n_alpha_patterns, NULL, NULL}};
     qni_strmap_init(&r.by_name, job->options->allocator);
     const qn_status st = read(&r, err);
-    release(&r, r.rank_patterns, c->n_rank_patterns);
-    release(&r, r.alpha_patterns, c->n_alpha_patterns);
+    release(&r, &r.ranks);
+    release(&r, &r.alphas);
     qni_strmap_free(&r.by_name);
     return st;
 }

@@ -2,6 +2,7 @@
  * [out, r], trained on the weights of the GGUF, so in its order of rows. Alpha is not in the file.
  */
 #include "model/adapter_internal.h"
+#include "quench/checkpoint.h"
 
 static const struct {
     const char *name;
@@ -41,6 +42,7 @@ static qn_status find_alpha(const qni_adapter_job *job, double *out, qn_error *e
         job->options->has_alpha || job->adapter->has_trainer_alpha, err, QN_ERR_INVALID_ADAPTER, -1,
         "alpha is not in the adapter, and no trainer_state.json beside it has lora_alpha; give "
         "it with --alpha (the reference trainer's default is 16)");
+    job->adapter->scale_source = job->options->has_alpha ? "option" : QN_CHECKPOINT_STATE;
     return QN_OK;
 }
 

@@ -59,7 +59,27 @@ static bool is_tied(const qn_merge *merge)
     return find(merge, OUTPUT) < 0 && find(merge, EMBEDDING) >= 0;
 }
 
-/* Give the model an output.weight: the rows of token_embd.weight as they are. */
+static qn_status append(qn_merge *merge, int64_t index, const qni_edit *edit, qn_error *err)
+{
+    qni_edits *edits = &merge->edits[index];
+    if (edits->n == edits->n_max) {
+        const int64_t n_max = edits->n_max > 0 ? 2 * edits->n_max : 1;
+        qni_edit *list = qni_arena_alloc(&merge->arena, (size_t)n_max * sizeof *list);
+        if (list == NULL) {
+            return qni_fail_memory(err, (size_t)n_max * sizeof *list);
+        }
+        if (edits->n > 0) {
+            memcpy(list, edits->list, (size_t)edits->n * sizeof *list);
+        }
+        edits->list = list;
+        edits->n_max = n_max;
+    }
+    edits->list[edits->n++] = *edit;
+    return QN_OK;
+}
+
+/* Give the model an output.weight: the rows of token_embd.weight as they are, with what adapters
+ * before this one have made of both. */
 static qn_status untie(qn_merge *merge, const char *what, qn_error *err)
 {
     QN_CHECK(qni_may_untie(&merge->facts), err, QN_ERR_UNSUPPORTED_ADAPTER, -1,
@@ -70,11 +90,19 @@ static qn_status untie(qn_merge *merge, const char *what, qn_error *err)
              "the model uses token_embd.weight for its output too (tied), and %s; with --untie it "
              "gets an output.weight of its own, and the merge is exact",
              what);
-    qn_tensor_info info = merge->model.tensors[find(merge, EMBEDDING)];
+    const int64_t embedding = find(merge, EMBEDDING);
+    const int64_t output = merge->model.n_tensors;
+    qn_tensor_info info = merge->model.tensors[embedding];
     info.name = OUTPUT;
     info.n_name = (int64_t)strlen(OUTPUT);
-    merge->edits[merge->model.n_tensors].is_new = true;
-    return add_tensor(merge, &info, err);
+    merge->edits[output].is_new = true;
+    QN_TRY(add_tensor(merge, &info, err));
+    for (int64_t i = 0; i < merge->edits[embedding].n; i++) {
+        qni_edit edit = merge->edits[embedding].list[i];
+        edit.is_repeat = true;
+        QN_TRY(append(merge, output, &edit, err));
+    }
+    return QN_OK;
 }
 
 /* --- matching --------------------------------------------------------------------------------- */
@@ -88,7 +116,7 @@ static qn_status find_target(qn_merge *merge, const qni_part *part, int64_t *out
         QN_TRY(untie(merge, "the adapter changes the output alone", err));
     } else if (was_tied && strcmp(part->target, EMBEDDING) == 0) {
         /* models without any output, such as bert, have nothing that would be changed by it */
-        if (strcmp(merge->facts.architecture, "bert") != 0) {
+        if (strcmp(merge->facts.architecture, "bert") != 0 && !merge->is_tied_on_purpose) {
             QN_TRY(untie(merge, "the adapter changes the embedding alone", err));
         }
     }
@@ -212,41 +240,6 @@ static qn_status set_scale(const qn_merge *merge, const qni_part *part, qni_edit
     return QN_OK;
 }
 
-/* One adapter may say one thing of a row once. */
-static qn_status check_overlap(const qni_edits *edits, const qni_edit *edit, const char *target,
-                               qn_error *err)
-{
-    for (int64_t i = edits->n - 1; i >= 0 && edits->list[i].adapter == edit->adapter; i--) {
-        const qni_edit *other = &edits->list[i];
-        qni_name_text text;
-        QN_CHECK(other->first_row + other->n_rows <= edit->first_row ||
-                     edit->first_row + edit->n_rows <= other->first_row,
-                 err, QN_ERR_INVALID_ADAPTER, -1,
-                 "it changes the same rows of %s as %s; the adapter says one thing twice", target,
-                 qni_escape_name(other->key, (int64_t)strlen(other->key), &text));
-    }
-    return QN_OK;
-}
-
-static qn_status append(qn_merge *merge, int64_t index, const qni_edit *edit, qn_error *err)
-{
-    qni_edits *edits = &merge->edits[index];
-    if (edits->n == edits->n_max) {
-        const int64_t n_max = edits->n_max > 0 ? 2 * edits->n_max : 1;
-        qni_edit *list = qni_arena_alloc(&merge->arena, (size_t)n_max * sizeof *list);
-        if (list == NULL) {
-            return qni_fail_memory(err, (size_t)n_max * sizeof *list);
-        }
-        if (edits->n > 0) {
-            memcpy(list, edits->list, (size_t)edits->n * sizeof *list);
-        }
-        edits->list = list;
-        edits->n_max = n_max;
-    }
-    edits->list[edits->n++] = *edit;
-    return QN_OK;
-}
-
 /* Weights are floats, in a GGUF also blocks. */
 static qn_status check_source(const qni_matrix *m, qn_error *err)
 {
@@ -287,7 +280,6 @@ static qn_status match_part(qn_merge *merge, const qni_part *part, qn_error *err
     QN_TRY(check_type(merge, tensor, err));
     QN_TRY(check_companion(merge, tensor, err));
     QN_TRY(set_scale(merge, part, &edit, err));
-    QN_TRY(check_overlap(&merge->edits[index], &edit, part->target, err));
     return append(merge, index, &edit, err);
 }
 
@@ -307,6 +299,139 @@ static qn_status match_parts(qn_merge *merge, const qni_adapter_job *job, qn_err
     return QN_OK;
 }
 
+/* --- twins ------------------------------------------------------------------------------------ */
+
+static int64_t find_part(const qni_adapter_job *job, const char *target)
+{
+    for (int64_t i = 0; i < job->n_parts; i++) {
+        if (strcmp(job->parts[i].target, target) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+typedef struct twin_room {
+    qni_matrix_room room;
+    float one[QNI_MATRIX_PIECE];
+    float other[QNI_MATRIX_PIECE];
+} twin_room;
+
+static qn_status is_same_matrix(const qni_matrix *a, const qni_matrix *b, twin_room *room,
+                                bool *out, qn_error *err)
+{
+    *out = (a->tensor == NULL) == (b->tensor == NULL) && a->n_rows == b->n_rows &&
+           a->n_cols == b->n_cols && a->n_cols <= QNI_MATRIX_PIECE;
+    const int64_t n_block = QNI_MATRIX_PIECE / qni_max_i64(1, a->n_cols);
+    for (int64_t row = 0; row < a->n_rows && a->tensor != NULL && *out; row += n_block) {
+        const int64_t now = qni_min_i64(n_block, a->n_rows - row);
+        QN_TRY(qni_matrix_read(a, row, now, &room->room, room->one, a->n_cols, err));
+        QN_TRY(qni_matrix_read(b, row, now, &room->room, room->other, a->n_cols, err));
+        *out = memcmp(room->one, room->other, (size_t)(now * a->n_cols) * sizeof(float)) == 0;
+    }
+    return QN_OK;
+}
+
+static qn_status are_twins(const qn_merge *merge, const qni_part *one, const qni_part *other,
+                           bool *out, qn_error *err)
+{
+    *out = one->kind == other->kind && one->scale == other->scale &&
+           one->magnitude.tensor == NULL && other->magnitude.tensor == NULL;
+    if (!*out) {
+        return QN_OK;
+    }
+    twin_room *room = qni_alloc_zeroed(merge->allocator, sizeof *room);
+    if (room == NULL) {
+        return qni_fail_memory(err, sizeof *room);
+    }
+    qn_status st = is_same_matrix(&one->a, &other->a, room, out, err);
+    if (st == QN_OK && *out) {
+        st = is_same_matrix(&one->b, &other->b, room, out, err);
+    }
+    qni_free(merge->allocator, room, sizeof *room);
+    return st;
+}
+
+/* On a tied model PEFT may save one change under both names (ensure_weight_tying, or a tied module
+ * in modules_to_save): then the tensor that serves as both is changed once, and exactly. */
+static qn_status drop_twin(qn_merge *merge, qni_adapter_job *job, qn_error *err)
+{
+    const int64_t embedding = find_part(job, EMBEDDING);
+    const int64_t output = find_part(job, OUTPUT);
+    bool is_twin = false;
+    merge->is_tied_on_purpose = false;
+    if (!is_tied(merge) || embedding < 0 || output < 0) {
+        return QN_OK;
+    }
+    QN_TRY(are_twins(merge, &job->parts[embedding], &job->parts[output], &is_twin, err));
+    if (is_twin) {
+        job->parts[output] = job->parts[--job->n_parts];
+        merge->is_tied_on_purpose = true;
+    }
+    return QN_OK;
+}
+
+/* --- overlaps --------------------------------------------------------------------------------- */
+
+static int compare_rows(const void *a, const void *b)
+{
+    const qni_edit *const *x = a;
+    const qni_edit *const *y = b;
+    const int64_t first[] = {(*x)->first_row, (*y)->first_row};
+    return first[0] != first[1] ? (first[0] > first[1]) - (first[0] < first[1])
+                                : (*x > *y) - (*x < *y);
+}
+
+/* The edits that one adapter makes to a tensor are the last ones of its list. */
+static qn_status check_tensor(const qn_merge *merge, int64_t index, int64_t first,
+                              const qni_edit **sorted, qn_error *err)
+{
+    const qni_edits *edits = &merge->edits[index];
+    int64_t n = 0;
+    for (int64_t i = first; i < edits->n; i++) {
+        sorted[n++] = &edits->list[i];
+    }
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_rows);
+    for (int64_t i = 1; i < n; i++) {
+        const char *before = sorted[i - 1]->key;
+        const char *key = sorted[i]->key;
+        qni_name_text one, other;
+        QN_CHECK(
+            sorted[i - 1]->first_row + sorted[i - 1]->n_rows <= sorted[i]->first_row, err,
+            QN_ERR_INVALID_ADAPTER, -1,
+            "tensor %s: it changes the same rows of %s as %s; the adapter says one thing twice",
+            qni_escape_name(key, (int64_t)strlen(key), &one), merge->model.tensors[index].name,
+            qni_escape_name(before, (int64_t)strlen(before), &other));
+    }
+    return QN_OK;
+}
+
+/* First edit of the adapter that was read last, in the list of one tensor. */
+static int64_t first_of_last(const qn_merge *merge, const qni_edits *edits)
+{
+    int64_t first = edits->n;
+    while (first > 0 && edits->list[first - 1].adapter == merge->n_adapters) {
+        first--;
+    }
+    return first;
+}
+
+/* An adapter may say one thing of a row once. */
+static qn_status check_overlaps(const qn_merge *merge, qn_error *err)
+{
+    int64_t n_max = 0;
+    for (int64_t i = 0; i < merge->model.n_tensors; i++) {
+        n_max = qni_max_i64(n_max, merge->edits[i].n);
+    }
+    const qni_edit **sorted = qni_alloc_array(merge->allocator, n_max, sizeof *sorted);
+    qn_status st = sorted != NULL ? QN_OK : qni_fail_memory(err, (size_t)n_max * sizeof *sorted);
+    for (int64_t i = 0; i < merge->model.n_tensors && st == QN_OK; i++) {
+        st = check_tensor(merge, i, first_of_last(merge, &merge->edits[i]), sorted, err);
+    }
+    qni_free(merge->allocator, sorted, (size_t)n_max * sizeof *sorted);
+    return st;
+}
+
 static qn_status read_adapter(qn_merge *merge, const char *path, qn_error *err)
 {
     qni_adapter_job job = {.base = merge->base,
@@ -316,7 +441,13 @@ static qn_status read_adapter(qn_merge *merge, const char *path, qn_error *err)
                            .adapter = &merge->adapters[merge->n_adapters]};
     qn_status st = qni_adapter_read(&job, path, err);
     if (st == QN_OK) {
+        st = drop_twin(merge, &job, err);
+    }
+    if (st == QN_OK) {
         st = match_parts(merge, &job, err);
+    }
+    if (st == QN_OK) {
+        st = check_overlaps(merge, err);
     }
     qni_free(merge->allocator, job.parts, (size_t)job.n_parts_max * sizeof *job.parts);
     merge->n_adapters++; /* from now on closed with the merge */
@@ -325,11 +456,13 @@ static qn_status read_adapter(qn_merge *merge, const char *path, qn_error *err)
 
 /* --- what changes ----------------------------------------------------------------------------- */
 
-static void drop_zeros(qni_edits *edits)
+static void drop_zeros(qn_merge *merge, qni_edits *edits)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < edits->n; i++) {
-        if (!edits->list[i].is_zero) {
+        if (edits->list[i].is_zero) {
+            merge->adapters[edits->list[i].adapter].n_zero += !edits->list[i].is_repeat;
+        } else {
             edits->list[n++] = edits->list[i];
         }
     }
@@ -346,7 +479,7 @@ static void warn(const qn_merge *merge, const char *message)
 static void list_changes(qn_merge *merge)
 {
     for (int64_t i = 0; i < merge->model.n_tensors; i++) {
-        drop_zeros(&merge->edits[i]);
+        drop_zeros(merge, &merge->edits[i]);
         if (merge->edits[i].n > 0) {
             merge->changed[merge->n_changed++] = i;
         }
@@ -577,7 +710,11 @@ bool qn_merge_adapter_at(const qn_merge *merge, int64_t index, qn_adapter_info *
                                   .was_merged = adapter->was_merged,
                                   .n_tensors = adapter->file->n_tensors,
                                   .n_pairs = adapter->n_pairs,
-                                  .n_replaced = adapter->n_replaced};
+                                  .n_replaced = adapter->n_replaced,
+                                  .n_zero = adapter->n_zero,
+                                  .n_copies = adapter->n_copies,
+                                  .scale_source = adapter->scale_source,
+                                  .trained_on = adapter->config.base_name};
     return true;
 }
 

@@ -83,11 +83,32 @@ static qn_status scan_matrix(scanner *s, const qni_matrix *m, int64_t n_rows, ui
     return QN_OK;
 }
 
+/* Room for woven matrices, once there are any. */
+static qn_status make_woven_room(scanner *s, const qni_edit *edit, qn_error *err)
+{
+    qni_matrix_room *room = s->room;
+    const int64_t n =
+        qni_max_i64(qni_matrix_woven_floats(&edit->a), qni_matrix_woven_floats(&edit->b));
+    if (n <= room->n_woven_max) {
+        return QN_OK;
+    }
+    float *woven = qni_alloc_array(s->merge->allocator, n, sizeof *woven);
+    if (woven == NULL) {
+        return qni_fail_memory(err, (size_t)n * sizeof *woven);
+    }
+    qni_free(s->merge->allocator, room->woven, (size_t)room->n_woven_max * sizeof *woven);
+    room->woven = woven;
+    room->n_woven_max = n;
+    room->woven_tensor = NULL;
+    return QN_OK;
+}
+
 static qn_status scan_edit(scanner *s, const char *target, qni_edit *edit, uint64_t *out_digest,
                            qn_error *err)
 {
     uint64_t parts[6];
     bool is_zero_a, is_zero_b, is_zero_m;
+    QN_TRY(make_woven_room(s, edit, err));
     QN_TRY(scan_matrix(s, &edit->a, edit->a.n_rows, &parts[0], &is_zero_a, err));
     QN_TRY(scan_matrix(s, &edit->b, edit->n_rows, &parts[1], &is_zero_b, err));
     QN_TRY(scan_matrix(s, &edit->magnitude, edit->magnitude.n_rows, &parts[2], &is_zero_m, err));
@@ -113,7 +134,7 @@ static qn_status scan_all(scanner *s, qn_merge *merge, qn_error *err)
                 return qni_fail_path(err, st, adapter->path);
             }
             edits->digest += digest;
-            adapter->digest += digest;
+            adapter->digest += edits->list[k].is_repeat ? 0 : digest;
         }
     }
     return QN_OK;
@@ -122,12 +143,13 @@ static qn_status scan_all(scanner *s, qn_merge *merge, qn_error *err)
 qn_status qni_merge_scan(qn_merge *merge, qn_error *err)
 {
     scanner s = {.merge = merge};
-    s.room = qni_alloc(merge->allocator, sizeof *s.room);
+    s.room = qni_alloc_zeroed(merge->allocator, sizeof *s.room);
     if (s.room == NULL) {
         return qni_fail_memory(err, sizeof *s.room);
     }
     const qn_status st = scan_all(&s, merge, err);
     qni_free(merge->allocator, s.values, (size_t)s.n_values * sizeof *s.values);
+    qni_free(merge->allocator, s.room->woven, (size_t)s.room->n_woven_max * sizeof(float));
     qni_free(merge->allocator, s.room, sizeof *s.room);
     return st;
 }

@@ -8,6 +8,8 @@
  * set, threads or chunks. A row whose row of B is zero keeps its bits. DoRA then scales the row by
  * its magnitude over its norm, the norm summed in double in eight lanes whatever the machine.
  *
+ * Experts whose B are woven into one another are read many at a time, see adapter_matrix.c.
+ *
  * A worker keeps A as a panel of rows from chunk to chunk; a longer A goes through the panel in
  * pieces of rows, which the order of k allows. The panel's stride is padded, so that the rows of
  * one column do not fall into one set of the cache. */
@@ -49,7 +51,9 @@ typedef struct merge_space {
     row_note *notes;
     kept *kept;
     float *panel;
-    float *was; /* one row of the base */
+    float *was;   /* one row of the base */
+    float *woven; /* of experts */
+    int64_t n_woven;
 } merge_space;
 
 /* --- space ------------------------------------------------------------------------------------ */
@@ -76,11 +80,27 @@ static int64_t panel_rows_of(int64_t rank, int64_t stride)
     return qni_max_i64(1, qni_min_i64(rank, n_fit));
 }
 
+/* Of two adapters with such experts the one would drive out what was read of the other. */
+static int64_t woven_floats_of(const qni_edits *edits)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < edits->n; i++) {
+        const qni_edit *edit = &edits->list[i];
+        n = qni_max_i64(n, qni_matrix_woven_floats(&edit->a));
+        n = qni_max_i64(n, qni_matrix_woven_floats(&edit->b));
+        if (edit->adapter != edits->list[0].adapter) {
+            return 0;
+        }
+    }
+    return n;
+}
+
 static int64_t kept_floats(const qni_item *item)
 {
     const int64_t row_len = item->inputs[0].tensor->ne[0];
     const int64_t stride = padded(row_len);
-    return panel_rows_of(max_rank_of(item->edits), stride) * stride + row_len;
+    return panel_rows_of(max_rank_of(item->edits), stride) * stride + row_len +
+           woven_floats_of(item->edits);
 }
 
 static qn_status measure(const qn_plan *plan, const qni_item *item, qni_geometry *out_geometry,
@@ -116,6 +136,8 @@ static merge_space space_of(const qni_chunk *chunk)
     void *panel_at = (uint8_t *)chunk->kept + (sizeof(kept) + 63) / 64 * 64;
     space.panel = panel_at;
     space.was = space.panel + space.panel_rows * space.panel_stride;
+    space.woven = space.was + space.row_len;
+    space.n_woven = woven_floats_of(edits);
     return space;
 }
 
@@ -373,7 +395,11 @@ static qn_status run(const qni_chunk *chunk, qn_error *err)
 {
     const merge_space space = space_of(chunk);
     if (chunk->is_kept_fresh) {
+        qni_matrix_room *room = &space.kept->room;
         space.kept->edit = -1;
+        room->woven = space.n_woven > 0 ? space.woven : NULL;
+        room->n_woven_max = space.n_woven;
+        room->woven_tensor = NULL;
     }
     memset(space.notes, 0, (size_t)chunk->n_units * sizeof *space.notes);
     QN_TRY(qni_decode_rows(chunk, err));

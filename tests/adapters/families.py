@@ -51,8 +51,12 @@ def pair(module, out, n_in, r=3, infix=""):
 
 
 class Case:
-    def __init__(self, name, arch, base, heads=(4, 2), experts=0, config=None, reason=None, options=()):
+    """`reason`: of a refusal; `warning`: in what is said, "" where nothing may be said; `title`: general.name."""
+
+    def __init__(self, name, arch, base, heads=(4, 2), experts=0, config=None, reason=None, options=(), warning=None,
+                 title=None):
         self.name, self.arch, self.base, self.heads, self.experts = name, arch, base, heads, experts
+        self.warning, self.title = warning, title
         self.keys, self.expect, self.reason, self.options = {}, {}, reason, list(options)
         self.config = {"peft_type": "LORA", "lora_alpha": 6} if config is None else config
 
@@ -216,13 +220,52 @@ def cases():
                   base=dict(one, **{"output.weight": values("o", 10, n_in)}))
     yield refused("DoRA without magnitudes", "lora_magnitude_vector", lambda k: None, config={"peft_type": "LORA", "lora_alpha": 6, "use_dora": True})
     yield refused("PiSSA", "init_lora_weights", lambda k: None, config={"peft_type": "LORA", "lora_alpha": 6, "init_lora_weights": "pissa"})
-    yield refused("a broken pattern", "pattern", lambda k: None, config={"peft_type": "LORA", "lora_alpha": 6, "rank_pattern": {"(": 3}})
+    yield refused("a broken pattern", 'adapter_config.json: rank_pattern: "(" cannot be used', lambda k: None, config={"peft_type": "LORA", "lora_alpha": 6, "rank_pattern": {"(": 3}})
     yield refused("an unknown architecture", "mamba", lambda k: None, arch="mamba")
     yield refused("infinite B", "infinite", lambda k: k[v + ".lora_B.weight"].__setitem__((0, 0), np.inf))
     yield refused("overflow", "range", lambda k: k[v + ".lora_B.weight"].__setitem__((0, 0), 3e38))
     yield refused("kv_b_proj", "attn_k_b", lambda k: k.update(pair(L + "self_attn.kv_b_proj", 8, 8)[0]), arch="deepseek2")
     yield refused("no such expert", "expert 7", lambda k: k.update(pair(L + "mlp.experts.7.up_proj", F, n_in)[0]), arch="qwen3moe",
                   base=dict(one, **stack), experts=E)
+    # what does not fit is said; what fits is not
+    def said(name, warning, config=None, title=None, copy=None, base=None):
+        c = Case(name, "llama", base or one, config=dict({"peft_type": "LORA", "lora_alpha": 6}, **(config or {})),
+                 warning=warning, title=title)
+        c.add("blk.0.attn_v.weight", c.pair(v, KV * d, n_in))
+        c.keys.update(copy or {})
+        return c
+    rows = values("q", H * d, n_in)
+    two = dict(one, **{"blk.0.attn_q.weight": rope_rows(rows, H)})
+    yield said("names that fit", "", {"target_modules": ["v_proj", "self_attn.v_proj"], "modules_to_save": None,
+                                      "base_model_name_or_path": "/some/Tiny_LLAMA-3b/", "alpha_pattern": {"v_proj": 6}},
+               title="tiny llama")
+    yield said("a pattern instead of names", "", {"target_modules": ".*proj"})
+    yield said("a module without tensors", "o_proj", {"target_modules": ["v_proj", "o_proj"]})
+    yield said("a saved module without tensors", "modules_to_save", {"modules_to_save": ["score"]})
+    yield said("parameters without tensors", "target_parameters", {"target_parameters": ["mlp.experts.down_proj"]})
+    yield said("a pattern for nothing", "counts for no module", {"alpha_pattern": {"o_proj": 3}})
+    yield said("another model", "Other-7B", {"base_model_name_or_path": "org/Other-7B"}, title="tiny llama")
+    yield said("copies of the base", "", copy={v + ".base_layer.weight": one["blk.0.attn_v.weight"],
+                                               L + "self_attn.q_proj.base_layer.weight": rows}, base=two)
+    yield said("a copy of another base", "row 5", copy={L + "self_attn.q_proj.base_layer.weight":
+                                                        rows + (np.arange(H * d) == 6)[:, None].astype(np.float32)}, base=two)
+    yield said("a copy of another shape", "another shape", copy={v + ".base_layer.weight": values("x", 3, n_in)})
+    yield said("a copy of nothing", "no such module", copy={L + "self_attn.x.base_layer.weight": values("x", 3, n_in)})
+
+    # PEFT's ensure_weight_tying: one change under two names
+    tied = {"token_embd.weight": values("e", 10, n_in)}
+    for change in (0, 1):
+        c = Case("tied, %s twins" % ("no" if change else "two"), "llama", tied, reason="tied" if change else None)
+        a, b = values("ta", 3, 10), values("tb", n_in, 3)
+        c.keys = {P + "model.embed_tokens.lora_embedding_A": a, P + "model.embed_tokens.lora_embedding_B": b,
+                  P + "lm_head.lora_A.weight": b.T.copy(), P + "lm_head.lora_B.weight": a.T + np.float32(change)}
+        c.add("token_embd.weight", 2 * (b.astype(np.float64) @ a.astype(np.float64)).T)
+        yield c
+    c = Case("tied, saved twice", "llama", tied)
+    c.keys = {P + "model.embed_tokens.weight": values("se", 10, n_in), P + "lm_head.weight": values("se", 10, n_in)}
+    c.expect["token_embd.weight"] = values("se", 10, n_in).astype(np.float64)
+    yield c
+
     square = {"blk.0.ffn_down_exps.weight": values("sq", E, 8, 8)}
     c = Case("square experts of unknown age", "qwen3moe", square, experts=E, reason="peft_version",
              config={"peft_type": "LORA", "lora_alpha": 6, "target_parameters": ["experts.down_proj"]})
@@ -238,6 +281,8 @@ def cases():
 
 def write_base(path, c):
     w = gguf.GGUFWriter(path, c.arch)
+    if c.title:
+        w.add_name(c.title)
     w.add_head_count(c.heads[0])
     w.add_head_count_kv(c.heads[1])
     if c.experts:
@@ -266,23 +311,26 @@ def write_case(folder, c):
 def run(quench, base, out, adapter, *options):
     if os.path.exists(out):
         os.unlink(out)
-    return subprocess.run([quench, "export", "-q", "--from-gguf", base, "--out", out, "--adapters", adapter, *options],
+    return subprocess.run([quench, "export", "--from-gguf", base, "--out", out, "--adapters", adapter, *options],
                           capture_output=True, timeout=60)
 
 
 def check_case(quench, folder, c):
     base, adapter, _ = write_case(folder, c)
     out = os.path.join(folder, "out.gguf")
-    done = run(quench, base, out, adapter, *c.options)
+    done = run(quench, base, out, adapter, *c.options, *(["-q"] if c.warning is None else []))
     err = done.stderr.decode()
     if c.reason:
-        check(done.returncode in (1, 2) and not os.path.exists(out) and c.reason in err and err.count("\n") == 1,
+        check(done.returncode == 1 and not os.path.exists(out) and c.reason in err and err.count("\n") == 1,
               "%s: exit %d, %r" % (c.name, done.returncode, err))
         return
     check(done.returncode == 0, "%s: %s" % (c.name, err))
     if done.returncode != 0:
         return
+    if c.warning is not None:
+        check(c.warning in err and err.count("\n") == bool(c.warning), "%s: says %r" % (c.name, err))
     got = {t.name: t.data for t in gguf.GGUFReader(out).tensors}
+    check(set(got) == set(c.base), "%s: tensors" % c.name)
     for name, x in c.base.items():
         want = c.expect.get(name)
         y = got[name].reshape(x.shape)
@@ -291,6 +339,19 @@ def check_case(quench, folder, c):
         else:
             off = np.abs(y - want).max()
             check(off < 1e-5 and np.abs(want - x).max() > 1e-2, "%s: %s is off by %g" % (c.name, name, off))
+
+
+def check_strangers(quench, folder):
+    """Files that are no adapters: what they are, and what is expected."""
+    base, _, _ = write_case(folder, next(cases()))
+    path, out = os.path.join(folder, "stranger"), os.path.join(folder, "out.gguf")
+    for data, what in ((b"just some text\n", "no format"), (b"\x80\x02}", "pickle"), (b"algg" + bytes(60), "before GGUF")):
+        with open(path, "wb") as f:
+            f.write(data)
+        done = run(quench, base, out, path)
+        err = done.stderr.decode()
+        check(done.returncode == 1 and what in err and "PEFT" in err and "llama.cpp" in err and err.count("\n") == 1,
+              "stranger: exit %d, %r" % (done.returncode, err))
 
 
 def mutate(quench, folder, n):
@@ -316,7 +377,7 @@ def mutate(quench, folder, n):
             if not data:
                 break
         open(path, "wb").write(bytes(data))
-        done = run(quench, base, out, adapter)
+        done = run(quench, base, out, adapter, "-q")
         err = done.stderr.decode("utf-8", "backslashreplace")
         check(done.returncode in (0, 1) and (done.returncode == 0) == os.path.exists(out) and
               (done.returncode == 0 or err.count("\n") == 1), "mutation %d: exit %d, %r" % (i, done.returncode, err))
@@ -332,6 +393,7 @@ def main():
         for c in cases():
             check_case(o.quench, folder, c)
             n += 1
+        check_strangers(o.quench, folder)
         mutate(o.quench, folder, o.mutations)
     print("%d cases, %d mutations, %d checks, %d failed" % (n, o.mutations, n_checked, len(bad)))
     return 1 if bad else 0

@@ -117,6 +117,38 @@ def index(n):
             "m.safetensors.index.json": ('{"weight_map":{%s}}' % ",".join(names)).encode()}
 
 
+def floats(tensors):
+    """A safetensors file of f32: (name, shape)."""
+    members, at = [], 0
+    for name, shape in tensors:
+        n = 4 * shape[0] * shape[1]
+        members.append('"%s":{"dtype":"F32","shape":[%d,%d],"data_offsets":[%d,%d]}' % (name, *shape, at, at + n))
+        at += n
+    return safetensors(members, 0) + struct.pack("<f", 0.5) * (at // 4)
+
+
+def adapter(base, tensors, config=""):
+    return {"in": base, "ad/adapter_model.safetensors": floats(tensors),
+            "ad/adapter_config.json": ('{"peft_type":"LORA","lora_alpha":1%s}' % config).encode()}
+
+
+def pairs(n):
+    tensors = []
+    for i in range(n):
+        module = "model.layers.%d.self_attn.v_proj." % i
+        tensors += [(module + "lora_A.weight", (1, 8)), (module + "lora_B.weight", (4, 1))]
+    infos = [("blk.%d.attn_v.weight" % i, 128 * i, (8, 4)) for i in range(n)]
+    return adapter(gguf(ARCHITECTURE, infos, bytes(128 * n)), tensors)
+
+
+def experts(n):
+    keys = [("general.architecture", m.STRING, "qwen3moe"), ("qwen3moe.expert_count", m.U32, n)]
+    base = gguf(keys, [("blk.0.ffn_down_exps.weight", 0, (4, 8, n))], bytes(128 * n))
+    return adapter(base, [("model.layers.0.mlp.experts.lora_A.weight", (n, 4)),
+                          ("model.layers.0.mlp.experts.lora_B.weight", (8, n))],
+                   ',"target_parameters":["mlp.experts.down_proj"]')
+
+
 # --- the table --------------------------------------------------------------------------------------
 # name, arguments, exit status, n, input of n parts: bytes of the file "in", or a dictionary of files
 
@@ -187,6 +219,8 @@ ROWS = [
     ("export plan", "export --dry-run --from-gguf in --out out", 0, 250, many_tensors),
     ("recipe lines", "quantize --dry-run --allow-unmatched --recipe recipe in out F16", 0, 250,
      lambda n: {"in": many_tensors(1), "recipe": b"".join(b"name%d = q8_0\n" % i for i in range(n))}),
+    ("adapter pairs", "export -q -t 1 --from-gguf in --out out --adapters ad", 0, 100, pairs),
+    ("adapter experts in one pair", "export -q -t 1 --from-gguf in --out out --adapters ad", 0, 1000, experts),
     ("trainer state fields", "checkpoint verify ck", 0, 1000, checkpoint),
 ]
 

@@ -212,6 +212,17 @@ static void configurations(void **state)
     assert_string_equal(c.rank_patterns[1].text, "c");
     assert_true(c.rank_patterns[0].value == 4 && c.alpha_patterns[0].value == 32);
     assert_null(c.refusal);
+    assert_string_equal(c.unknown_key, "something_new");
+
+    write_text(path, "{\"peft_type\": \"LORA\", \"target_modules\": [\"q_proj\", 3, \"k\"],"
+                     "\"modules_to_save\": \"all\", \"exclude_modules\": null,"
+                     "\"base_model_name_or_path\": \"org/base\"}");
+    assert_int_equal(qni_adapter_config_read(path, &arena, &c, NULL), QN_OK);
+    assert_int_equal(c.n_target_modules, 2);
+    assert_string_equal(c.target_modules[1], "k");
+    assert_int_equal(c.n_saved_modules, 0);
+    assert_string_equal(c.base_name, "org/base");
+    assert_null(c.unknown_key);
 
     static const char *const refused[] = {
         "\"alora_invocation_tokens\": [5]",         "\"use_qalora\": true",
@@ -248,12 +259,10 @@ static void configurations(void **state)
 
 /* --- matrices --------------------------------------------------------------------------------- */
 
-static void check_matrix(const qni_matrix *m, const float *all)
+static void check_matrix_in(const qni_matrix *m, const float *all, qni_matrix_room *room)
 {
-    qni_matrix_room *room = malloc(sizeof *room);
     const int64_t stride = m->n_cols + 3;
     float *out = malloc((size_t)(m->n_rows * stride) * sizeof *out);
-    assert_non_null(room);
     assert_non_null(out);
     for (int64_t first = 0; first < m->n_rows; first += 1 + m->n_rows / 3) {
         const int64_t n = qni_min_i64(1 + m->n_rows / 3, m->n_rows - first);
@@ -269,8 +278,42 @@ static void check_matrix(const qni_matrix *m, const float *all)
             }
         }
     }
-    free(room);
     free(out);
+}
+
+static void check_matrix(const qni_matrix *m, const float *all)
+{
+    qni_matrix_room *room = calloc(1, sizeof *room);
+    assert_non_null(room);
+    check_matrix_in(m, all, room);
+    free(room);
+}
+
+/* Three matrices woven into one another, each by itself and in any order, with room for two of them
+ * and for all. */
+static void check_woven(const qni_matrix *plain, const float *all)
+{
+    static const int64_t order[] = {0, 1, 2, 0, 2, 1};
+    const int64_t n_all = plain->n_rows * plain->n_cols;
+    for (int64_t n_room = 1; n_room <= 3; n_room++) {
+        qni_matrix_room *room = calloc(1, sizeof *room);
+        assert_non_null(room);
+        room->n_woven_max = n_room * n_all / 3;
+        room->woven = malloc((size_t)room->n_woven_max * sizeof(float));
+        assert_non_null(room->woven);
+        for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+            qni_matrix m = *plain;
+            m.offset = order[i];
+            m.col_stride = m.n_woven = 3;
+            m.n_cols = plain->n_cols / 3;
+            check_matrix_in(&m, all, room);
+            assert_true((room->woven_tensor != NULL) == (n_room > 1));
+            const qni_matrix turned = qni_matrix_turned(&m);
+            check_matrix_in(&turned, all, room);
+        }
+        free(room->woven);
+        free(room);
+    }
 }
 
 /* Every way of looking at one stored matrix: as it is, turned, sliced, with gaps in both
@@ -309,6 +352,9 @@ static void strided_matrices(void **state)
         check_matrix(&third, all);
         const qni_matrix third_turned = qni_matrix_turned(&third);
         check_matrix(&third_turned, all);
+        if (plain.n_cols % 3 == 0) {
+            check_woven(&plain, all);
+        }
         qni_matrix mixed = plain;
         mixed.rows = (qni_rows){QNI_ROWS_ROPE, 1, 0, plain.n_rows / 2 * 2, 0};
         mixed.n_rows = plain.n_rows / 2 * 2;
