@@ -1,16 +1,29 @@
-/* matmul.c - quantized matmul y[M][N] = x[M][K] * w[N][K]^T of one or more providers.
- * build: gcc -O2 matmul.c -o matmul -ldl -lm -pthread
- * run:   ./matmul [-t types] [-n N,..] [-k K] [-m M,M,..] [-j threads,..] [-l 0|1|01 layouts] [-b
- * seconds] [-h MB] PROVIDER.so=ARG ... Weights are kept in several distinct copies (together >= -h
- * MB, default 192) that are used in turn, so that at M=1 the weights come from memory as in a real
- * decode step. Layout 0 = as in the file, 1 = the library's repacked one. 1 thread: process CPU
- * time; more: wall time. Best and median of the repetitions; `busy` = CPU time / (threads * wall)
- * averaged: well below 1 means that someone else had the CPU (a 2-thread line should then be
- * measured again). */
+/* matmul.c - quantized matmul y[M][N] = x[M][K] * w[N][K]^T of one or more providers, its gradient
+ * and packing, beside the limits of the machine.
+ * run: ./matmul [-t types] [-n N,..] [-k K] [-m M,M,..] [-j threads,..] [-l 01gp] [-b seconds]
+ *               [-h MB] [-i avx2] PROVIDER.so=ARG ...
+ * -l: 0 weights as in the file, 1 the library's repacked ones, g the gradient dx = dy * w, p
+ * packing itself. Weights are kept in several distinct copies (together >= -h MB, default 192) that
+ * are used in turn, so that at M=1 the weights come from memory as in a real decode step. 1 thread:
+ * process CPU time; more: wall time. Best and median of the repetitions; `busy` = CPU time /
+ * (threads * wall) averaged: well below 1 means that someone else had the CPU (a 2-thread line
+ * should then be measured again).
+ *
+ * Limits are measured between the repetitions: one stream of reads, and a loop of the instructions
+ * that the type's products take (of AVX2 with -i avx2), in registers. `share` is the time that the
+ * slower of both limits needs for the weights' bytes and the operations, over the best time. */
+#include "limits.h"
 #include "load.h"
-enum { MAXP = 4, MAXR = 4001 };
+enum { MAXP = 4, MAXR = 4001, LIMIT_EVERY = 4 };
 static const bench_provider *P[MAXP];
 static int np;
+
+static const char *types = "q4_0,q8_0,q4_K,q5_K,q6_K,iq4_nl,mxfp4,f16,bf16", *layouts = "01";
+static long Ns[8] = {4096, 11008}, Ms[16] = {1, 8, 32, 128, 512}, Js[4] = {1, 2}, K = 4096;
+static long hot = 192;
+static int nN = 2, nM = 5, nJ = 2, cpu = 0;
+static double budget = 1.0;
+static float *x, *dy;
 
 static int ints(const char *s, long *v)
 {
@@ -23,12 +36,200 @@ static int ints(const char *s, long *v)
     return n;
 }
 
-int main(int argc, char **argv)
+static long largest(const long *v, int n)
 {
-    const char *types = "q4_0,q8_0,q4_K,q5_K,q6_K,iq4_nl,mxfp4,f16,bf16", *lay = "01";
-    long Ns[8] = {4096, 11008}, Ms[16] = {1, 8, 32, 128, 512}, Js[4] = {1, 2}, K = 4096, hot = 192;
-    int nN = 2, nM = 5, nJ = 2, cpu = 0;
-    double budget = 1.0;
+    long max = 0;
+    for (int i = 0; i < n; i++)
+        max = v[i] > max ? v[i] : max;
+    return max;
+}
+
+/* One line of the table for each provider. */
+typedef struct {
+    const char *type;
+    int id; /* of the first provider */
+    const char *w;
+    size_t row_bytes;
+    long N, M;
+    int J;
+    char layout;
+    int copies;
+    limit_kind peak;
+    void *handle[MAXP];
+} bench_case;
+
+static limit_kind peak_of(const char *type)
+{
+    if (!strcmp(type, "f32") || !strcmp(type, "f16") || !strcmp(type, "bf16"))
+        return LIMIT_FMA;
+    const int is_word = !strcmp(type, "q8_0") || !strcmp(type, "iq4_nl") || !strcmp(type, "iq4_xs");
+    return is_word ? LIMIT_WORDS : LIMIT_BYTES;
+}
+
+static int offers(const bench_provider *p, char layout)
+{
+    if (layout == 'g')
+        return p->mm_new && p->mm_grad;
+    return layout == 'p' ? p->mm_new && p->mm_pack : p->mm_new != NULL;
+}
+
+static int open_case(bench_case *c)
+{
+    int any = 0;
+    for (int p = 0; p < np; p++) {
+        int id = P[p]->type_id(c->type);
+        c->handle[p] = NULL;
+        if (id >= 0 && offers(P[p], c->layout))
+            c->handle[p] = P[p]->mm_new(id, c->w, c->N, K, c->M, c->layout == '1', c->J, c->copies);
+        if (!c->handle[p])
+            continue;
+        any = 1;
+        P[p]->mm_set_x(c->handle[p], x);
+        if (c->layout == 'g')
+            P[p]->mm_set_dy(c->handle[p], dy);
+    }
+    return any;
+}
+
+static void run_once(const bench_case *c, int p, int which)
+{
+    if (c->layout == 'g')
+        P[p]->mm_grad(c->handle[p], which);
+    else if (c->layout == 'p')
+        P[p]->mm_pack(c->handle[p], which);
+    else
+        P[p]->mm_run(c->handle[p], which);
+}
+
+static void decode_row(const bench_case *c, long r, float *out)
+{
+    bp_dequant_row_fn decode = P[0]->decoder(c->id);
+    if (decode)
+        decode(c->w + (size_t)r * c->row_bytes, out, K);
+    else
+        memcpy(out, c->w + (size_t)r * c->row_bytes, (size_t)K * 4);
+}
+
+/* Eight outputs against decoded weights: the root of the mean square, relative. */
+static double product_error(const bench_case *c, const float *y)
+{
+    float *w = malloc((size_t)K * 4);
+    double e = 0, norm = 0;
+    for (long i = 0; i < 8; i++) {
+        long r = i * (c->N / 8) + i, m = i * c->M / 8;
+        double s = 0;
+        decode_row(c, r, w);
+        for (long k = 0; k < K; k++)
+            s += (double)w[k] * x[m * K + k];
+        e += (s - y[m * c->N + r]) * (s - y[m * c->N + r]);
+        norm += s * s;
+    }
+    free(w);
+    return sqrt(e / (norm + 1e-30));
+}
+
+/* A row of dx. */
+static double gradient_error(const bench_case *c, const float *dx)
+{
+    long m = c->M - 1;
+    float *w = malloc((size_t)K * 4);
+    double *want = calloc((size_t)K, sizeof *want), e = 0, norm = 0;
+    for (long r = 0; r < c->N; r++) {
+        decode_row(c, r, w);
+        for (long k = 0; k < K; k++)
+            want[k] += (double)dy[m * c->N + r] * w[k];
+    }
+    for (long k = 0; k < K; k++) {
+        e += (want[k] - dx[m * K + k]) * (want[k] - dx[m * K + k]);
+        norm += want[k] * want[k];
+    }
+    free(w);
+    free(want);
+    return sqrt(e / (norm + 1e-30));
+}
+
+static double error_of(const bench_case *c, int p, int which)
+{
+    if (c->layout == 'g')
+        return gradient_error(c, P[p]->mm_dx(c->handle[p]));
+    return c->layout == 'p' ? 0 : product_error(c, P[p]->mm_y(c->handle[p], which));
+}
+
+static void print_line(const bench_case *c, int p, double *v, int n, double busy, double read,
+                       double peak)
+{
+    static const char *kinds[] = {"packed", "plain", "grad", "pack"};
+    stat_t s = stats(v, n);
+    double bytes = (double)c->row_bytes * (double)c->N;
+    double ops = c->layout == 'p' ? 0 : 2.0 * (double)c->M * (double)c->N * (double)K;
+    double at_best = read > 0 ? bytes / read : 0;
+    if (peak > 0 && ops / peak > at_best)
+        at_best = ops / peak;
+    printf("mm %-7s %-10s %-6s N=%-6ld K=%ld M=%-4ld %dT  best %10.4f ms  median %10.4f  p90 "
+           "%10.4f | best %7.2f GB/s w  %8.1f Gop/s | limits %6.2f GB/s %7.1f Gop/s share %.3f | "
+           "err %.1e busy %.2f n %d\n",
+           c->type, P[p]->name,
+           c->layout == '1' ? kinds[0] : kinds[1 + (c->layout == 'g') + 2 * (c->layout == 'p')],
+           c->N, K, c->M, c->J, s.min * 1e3, s.med * 1e3, s.p90 * 1e3, bytes / s.min / 1e9,
+           ops / s.min / 1e9, read / 1e9, peak / 1e9, at_best / s.min, error_of(c, p, n - 1),
+           busy / n, n);
+    fflush(stdout);
+}
+
+static void run_case(bench_case *c)
+{
+    static double v[MAXP][MAXR];
+    double busy[MAXP] = {0}, read = 0, peak = 0;
+    int n;
+    if (!open_case(c))
+        return;
+    for (int p = 0; p < np; p++)
+        for (int i = 0; c->handle[p] && i < c->copies; i++)
+            run_once(c, p, i);
+    double start = now_s();
+    for (n = 0; n < MAXR && (n < 5 || now_s() - start < budget * np); n++) {
+        if (n % LIMIT_EVERY == 0) { /* the best repetitions are not those after it */
+            read = fmax(read, limit_rate(LIMIT_READ, c->J));
+            peak = fmax(peak, limit_rate(c->peak, c->J));
+        }
+        for (int p = 0; p < np; p++) {
+            if (!c->handle[p])
+                continue;
+            double c0 = cpu_s(), t0 = now_s();
+            run_once(c, p, n);
+            double dt = now_s() - t0, dc = cpu_s() - c0;
+            busy[p] += dc / (dt * (double)c->J);
+            v[p][n] = c->J == 1 && dc < dt ? dc : dt;
+        }
+    }
+    for (int p = 0; p < np; p++)
+        if (c->handle[p])
+            print_line(c, p, v[p], n, busy[p], read, peak);
+    for (int p = 0; p < np; p++)
+        if (c->handle[p])
+            P[p]->mm_free(c->handle[p]);
+}
+
+/* All shapes, threads and layouts of a type; w: its weights, as many rows as the largest N. */
+static void run_type(const char *type, int id, const char *w, size_t row_bytes)
+{
+    for (int a = 0; a < nN; a++)
+        for (int j = 0; j < nJ; j++)
+            for (int b = 0; b < nM; b++)
+                for (const char *l = layouts; *l; l++) {
+                    if (*l == 'p' && b > 0)
+                        continue;
+                    bench_case c = {type, id, w, row_bytes, Ns[a], Ms[b], (int)Js[j], *l};
+                    c.peak = *l == 'g' ? LIMIT_FMA : peak_of(type);
+                    c.copies = (int)(((size_t)hot << 20) / (row_bytes * (size_t)c.N)) + 1;
+                    if (c.M >= 128 && c.copies > 2)
+                        c.copies = 2;
+                    run_case(&c);
+                }
+}
+
+static void read_options(int argc, char **argv, const char **isa)
+{
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-t"))
             types = argv[++i];
@@ -41,130 +242,52 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "-k"))
             K = atol(argv[++i]);
         else if (!strcmp(argv[i], "-l"))
-            lay = argv[++i];
+            layouts = argv[++i];
         else if (!strcmp(argv[i], "-b"))
             budget = atof(argv[++i]);
         else if (!strcmp(argv[i], "-c"))
             cpu = atoi(argv[++i]);
         else if (!strcmp(argv[i], "-h"))
             hot = atol(argv[++i]);
+        else if (!strcmp(argv[i], "-i"))
+            *isa = argv[++i];
         else if (np < MAXP)
             P[np++] = load_provider(argv[i]);
     }
+}
+
+int main(int argc, char **argv)
+{
+    const char *isa = NULL;
+    read_options(argc, argv, &isa);
     if (!np) {
         fprintf(stderr, "usage: matmul [options] PROVIDER.so=ARG...\n");
         return 2;
     }
-    long maxM = 0, maxN = 0;
-    for (int i = 0; i < nM; i++)
-        if (Ms[i] > maxM)
-            maxM = Ms[i];
-    for (int i = 0; i < nN; i++)
-        if (Ns[i] > maxN)
-            maxN = Ns[i];
-    int one = 1;
-    for (int i = 0; i < nJ; i++)
-        one &= Js[i] == 1;
-    if (one)
+    if (largest(Js, nJ) == 1)
         pin_cpu(cpu);
-    float *x = big_alloc((size_t)(maxM * K) * 4, 0), *wf = big_alloc((size_t)(64 * K) * 4, 0),
-          *wd = malloc((size_t)K * 4);
+    limit_begin(isa);
+    const long maxM = largest(Ms, nM), maxN = largest(Ns, nN);
+    float *wf = big_alloc((size_t)(64 * K) * 4, 0), *ones = malloc((size_t)K * 4);
+    x = big_alloc((size_t)(maxM * K) * 4, 0);
+    dy = big_alloc((size_t)(maxM * maxN) * 4, 0);
     fill_gauss(x, (size_t)(maxM * K), 1.0f);
+    fill_gauss(dy, (size_t)(maxM * maxN), 1.0f);
     fill_gauss(wf, (size_t)(64 * K), 0.02f);
+    for (long i = 0; i < K; i++)
+        ones[i] = 1.0f;
     char *w = big_alloc((size_t)(maxN * K) * 4, 0);
-    static double v[MAXP][MAXR], busy[MAXP][MAXR];
     char *list = strdup(types), *sv = NULL;
     for (char *t = strtok_r(list, ",", &sv); t; t = strtok_r(NULL, ",", &sv)) {
-        int id0 = P[0]->type_id(t);
-        if (id0 < 0)
+        int id = P[0]->type_id(t);
+        if (id < 0)
             continue;
-        size_t rb = P[0]->row_bytes(id0, K);
-        float *im = malloc((size_t)K * 4);
-        for (long i = 0; i < K; i++)
-            im[i] = 1.0f;
-        P[0]->encode(id0, wf, w, 64, K,
-                     P[0]->needs_imatrix(id0) ? im : NULL); /* 64 different rows, tiled */
+        size_t row_bytes = P[0]->row_bytes(id, K);
+        /* 64 different rows, tiled */
+        P[0]->encode(id, wf, w, 64, K, P[0]->needs_imatrix(id) ? ones : NULL);
         for (long r = 64; r < maxN; r++)
-            memcpy(w + (size_t)r * rb, w + (size_t)(r & 63) * rb, rb);
-        for (int a = 0; a < nN; a++)
-            for (int j = 0; j < nJ; j++)
-                for (int b = 0; b < nM; b++)
-                    for (const char *l = lay; *l; l++) {
-                        long N = Ns[a], M = Ms[b], J = Js[j];
-                        size_t wb = rb * (size_t)N;
-                        int copies = (int)(((size_t)hot << 20) / wb) + 1;
-                        if (M >= 128 && copies > 2)
-                            copies = 2;
-                        void *h[MAXP];
-                        for (int p = 0; p < np; p++) {
-                            int id = P[p]->type_id(t);
-                            h[p] = id >= 0 && P[p]->mm_new
-                                       ? P[p]->mm_new(id, w, N, K, M, *l == '1', (int)J, copies)
-                                       : NULL;
-                            if (h[p])
-                                P[p]->mm_set_x(h[p], x);
-                        }
-                        int n, any = 0;
-                        for (int p = 0; p < np; p++)
-                            any |= h[p] != NULL;
-                        if (!any)
-                            continue;
-                        for (int p = 0; p < np; p++)
-                            if (h[p])
-                                for (int c = 0; c < copies; c++)
-                                    P[p]->mm_run(h[p], c);
-                        double start = now_s();
-                        for (n = 0; n < MAXR && (n < 5 || now_s() - start < budget * np); n++)
-                            for (int p = 0; p < np; p++)
-                                if (h[p]) {
-                                    double c0 = cpu_s(), t0 = now_s();
-                                    P[p]->mm_run(h[p], n);
-                                    double dt = now_s() - t0, dc = cpu_s() - c0;
-                                    busy[p][n] = dc / (dt * (double)J);
-                                    v[p][n] = J == 1 && dc < dt
-                                                  ? dc
-                                                  : dt; /* one thread: CPU time (others may preempt
-                                                           us); more: wall */
-                                }
-                        for (int p = 0; p < np; p++)
-                            if (h[p]) {
-                                /* check 8 outputs against decoded weights */
-                                const float *y = P[p]->mm_y(h[p], n - 1);
-                                double e = 0, nrm = 0;
-                                bp_dequant_row_fn dq = P[0]->decoder(id0);
-                                for (long c = 0; c < 8; c++) {
-                                    long r = c * (N / 8) + c, m = c * M / 8;
-                                    if (dq)
-                                        dq(w + (size_t)r * rb, wd, K);
-                                    else
-                                        memcpy(wd, w + (size_t)r * rb, (size_t)K * 4);
-                                    double s = 0;
-                                    for (long k = 0; k < K; k++)
-                                        s += (double)wd[k] * x[m * K + k];
-                                    e += (s - y[m * N + r]) * (s - y[m * N + r]);
-                                    nrm += s * s;
-                                }
-                                double bz = 0, vv[MAXR];
-                                for (int i = 0; i < n; i++) {
-                                    bz += busy[p][i];
-                                    vv[i] = v[p][i];
-                                }
-                                stat_t s = stats(vv, n);
-                                printf("mm %-7s %-10s %-6s N=%-6ld K=%ld M=%-4ld %ldT  best %10.4f "
-                                       "ms  median %10.4f  p90 %10.4f | best %7.2f GB/s w  %8.1f "
-                                       "Gop/s | err %.4f busy %.2f n %d\n",
-                                       t, P[p]->name, *l == '1' ? "packed" : "plain", N, K, M, J,
-                                       s.min * 1e3, s.med * 1e3, s.p90 * 1e3,
-                                       (double)wb / s.min / 1e9,
-                                       2e-9 * (double)M * (double)N * (double)K / s.min,
-                                       sqrt(e / (nrm + 1e-30)), bz / n, n);
-                            }
-                        fflush(stdout);
-                        for (int p = 0; p < np; p++)
-                            if (h[p])
-                                P[p]->mm_free(h[p]);
-                    }
-        free(im);
+            memcpy(w + (size_t)r * row_bytes, w + (size_t)(r & 63) * row_bytes, row_bytes);
+        run_type(t, id, w, row_bytes);
     }
     return 0;
 }

@@ -45,6 +45,12 @@ typedef struct bench_provider {
     int64_t (*gguf_count)(void *h, int64_t *n_kv);
     int64_t (*gguf_find)(void *h, const char *name); /* index of a tensor, -1 */
     void (*gguf_close)(void *h);
+    /* of a product: the gradient dx[M][K] = dy[M][N] * w[N][K], and packing copy `which` once more
+     */
+    void (*mm_set_dy)(void *h, const float *dy);
+    int (*mm_grad)(void *h, int which);
+    const float *(*mm_dx)(void *h);
+    int (*mm_pack)(void *h, int which);
 } bench_provider;
 
 typedef const bench_provider *(*bench_provider_get_fn)(const char *arg);

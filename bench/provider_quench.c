@@ -61,16 +61,17 @@ static size_t encode(int id, const float *src, void *dst, int64_t n_rows, int64_
 }
 
 /* The interface gives a decoder and an activation quantizer no type: one function for each. */
-#define FOR_EACH_TYPE(X)                                                                           \
-    X(Q4_0)                                                                                        \
-    X(Q4_1)                                                                                        \
-    X(Q5_0)                                                                                        \
-    X(Q5_1)                                                                                        \
-    X(Q8_0)                                                                                        \
-    X(Q8_1)                                                                                        \
-    X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(Q8_K) X(IQ2_XXS) X(IQ2_XS) X(IQ3_XXS) X(IQ1_S)       \
-        X(IQ4_NL) X(IQ3_S) X(IQ2_S) X(IQ4_XS) X(IQ1_M) X(TQ1_0) X(TQ2_0) X(MXFP4) X(NVFP4) X(Q1_0) \
-            X(Q2_0) X(F16) X(BF16)
+#define FOR_EACH_TYPE(X)                                                                         \
+    X(Q4_0)                                                                                      \
+    X(Q4_1)                                                                                      \
+    X(Q5_0)                                                                                      \
+    X(Q5_1)                                                                                      \
+    X(Q8_0)                                                                                      \
+    X(Q8_1)                                                                                      \
+    X(Q2_K)                                                                                      \
+    X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(Q8_K) X(IQ2_XXS) X(IQ2_XS) X(IQ3_XXS) X(IQ1_S) X(IQ4_NL)   \
+        X(IQ3_S) X(IQ2_S) X(IQ4_XS) X(IQ1_M) X(TQ1_0) X(TQ2_0) X(MXFP4) X(NVFP4) X(Q1_0) X(Q2_0) \
+            X(F16) X(BF16)
 
 static void decode_row(qn_dtype dtype, const void *x, float *y, int64_t k)
 {
@@ -128,6 +129,8 @@ typedef struct product {
     qn_packed **packed;
     float **y;
     float *x;
+    float *dy; /* NULL until a gradient is asked for */
+    float *dx;
     int64_t n_rows;
 } product;
 
@@ -196,6 +199,42 @@ static const float *mm_y(void *handle, int which)
     return p->y[which % p->n_copies];
 }
 
+static void mm_set_dy(void *handle, const float *dy)
+{
+    product *p = handle;
+    const size_t n_dy = (size_t)(p->n_rows * p->w[0].n_out);
+    if (!p->dy) {
+        p->dy = must_alloc(n_dy * sizeof *dy);
+        p->dx = must_alloc((size_t)(p->n_rows * p->w[0].n_in) * sizeof *p->dx);
+    }
+    memcpy(p->dy, dy, n_dy * sizeof *dy);
+}
+
+static int mm_grad(void *handle, int which)
+{
+    qn_error err = QN_ERROR_INIT;
+    product *p = handle;
+    must(qn_matmul_grad(p->compute, &p->w[which % p->n_copies], p->dy, p->n_rows, p->dx, &err),
+         &err);
+    return 0;
+}
+
+static const float *mm_dx(void *handle)
+{
+    const product *p = handle;
+    return p->dx;
+}
+
+static int mm_pack(void *handle, int which)
+{
+    qn_error err = QN_ERROR_INIT;
+    product *p = handle;
+    const int i = which % p->n_copies;
+    qn_packed_free(p->packed[i]);
+    must(qn_pack(p->compute, &p->w[i], QN_LAYOUT_DEFAULT, &p->packed[i], &err), &err);
+    return 0;
+}
+
 static void mm_free(void *handle)
 {
     product *p = handle;
@@ -209,6 +248,8 @@ static void mm_free(void *handle)
     free(p->packed);
     free(p->y);
     free(p->x);
+    free(p->dy);
+    free(p->dx);
     free(p);
 }
 
@@ -261,6 +302,10 @@ static bench_provider provider = {
     .mm_set_x = mm_set_x,
     .mm_y = mm_y,
     .mm_free = mm_free,
+    .mm_set_dy = mm_set_dy,
+    .mm_grad = mm_grad,
+    .mm_dx = mm_dx,
+    .mm_pack = mm_pack,
     .gguf_open = open_file,
     .gguf_count = count_tensors,
     .gguf_find = find_tensor,

@@ -1,6 +1,6 @@
 #!/bin/bash
 # bench.sh [PART...] — quench and its peer side by side, as ratios within one run: encode, weighted, fit,
-# decode, matmul, open (all of these without an argument); by name only, because they take long: jobs (whole
+# decode, matmul, grad, open (all of these without an argument); by name only, because they take long: jobs (whole
 # files of >= 2 GiB, 20 minutes), memory (every preset on 4 GiB, 40 minutes). bench/README.md has the programs'
 # own options, docs/benchmarks.md the figures and what they mean. BUDGET: seconds a row (0.2). For jobs and
 # memory: GIB, the size of the model (2.2; 4.25), VOCAB, its rows in the embedding, PRESETS=A,B, FILES, the folder.
@@ -38,6 +38,7 @@ part() {
     weighted) "$programs/codecs" encode -i -b "$budget" -r 32 "$ggml" "$quench" ;;
     decode) "$programs/codecs" decode -b "$budget" "$ggml" "$quench" ;;
     matmul) "$programs/matmul" -j 1 -n 4096 -m 1,8,32,128 "$ggml" "$quench" ;;
+    grad) "$programs/matmul" -j 1 -n 4096 -m 32,128,512 -l gp -t q4_K,q8_0,f16 "$quench" ;;
     fit) "$programs/fit" ;;
     open)
         python3 bench/make_big_headers.py build/bench/files
@@ -53,9 +54,9 @@ part() {
         "$python" bench/memory.py --quench build/quench --peer "$peer" --model "$big" --work "$files" \
             ${PRESETS:+--presets "$PRESETS"}
         ;;
-    *) echo "bench: no part $1; there are encode, weighted, decode, matmul, fit, open, jobs, memory" >&2; exit 2 ;;
+    *) echo "bench: no part $1; there are encode, weighted, decode, matmul, grad, fit, open, jobs, memory" >&2; exit 2 ;;
     esac
 }
 
-if [ $# -eq 0 ]; then set -- encode weighted decode matmul fit open; fi
+if [ $# -eq 0 ]; then set -- encode weighted decode matmul grad fit open; fi
 for name in "$@"; do part "$name"; done

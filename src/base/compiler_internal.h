@@ -9,6 +9,7 @@
 #define QNI_INLINE                  static inline __attribute__((always_inline))
 #define QNI_COLD                    __attribute__((cold))
 #define QNI_ALIGNED(n)              __attribute__((aligned(n)))
+#define QNI_PREFETCH_READ(ptr)      __builtin_prefetch((ptr), 0)
 #define QNI_PREFETCH_WRITE(ptr)     __builtin_prefetch((ptr), 1)
 #define QNI_NOINLINE                __attribute__((noinline))
 #else
@@ -18,6 +19,7 @@
 #define QNI_INLINE      static inline
 #define QNI_COLD
 #define QNI_ALIGNED(n)
+#define QNI_PREFETCH_READ(ptr)  ((void)(ptr))
 #define QNI_PREFETCH_WRITE(ptr) ((void)(ptr))
 #define QNI_NOINLINE
 #endif

@@ -2,9 +2,26 @@
  * a time. Threads share the columns of dx, so each element is summed by one of them, in order. */
 #include "matmul/compute_internal.h"
 
-/* A tile of widened weights: at most 64 rows of 512 columns, 128 KiB. */
-#define TILE_ROWS  64
-#define TILE_ELEMS 512
+/* A tile of widened weights. Its rows lie apart by an odd number of cache lines: a strip of all of
+ * them then spreads over the first-level cache instead of meeting in a few of its sets. */
+#define TILE_ROWS   128
+#define TILE_ELEMS  256
+#define TILE_STRIDE (TILE_ELEMS + 16)
+/* Rows of dy that meet a tile at once. Their part is copied together: rows of dy lie apart by what
+ * is often a power of two. */
+#define GROUP_COLS 256
+
+#define CACHE_LINE 64
+
+/* Rows that are asked for before they are widened: a piece of a row is too short for the processor
+ * to see where the next one begins. */
+#define ROWS_AHEAD 16
+
+/* What a worker keeps: 264 KiB of weights and dy. */
+typedef struct grad_scratch {
+    float widened[TILE_ROWS * TILE_STRIDE];
+    float dy[GROUP_COLS * TILE_ROWS];
+} grad_scratch;
 
 typedef struct grad_job {
     const qni_rows *w;
@@ -13,8 +30,15 @@ typedef struct grad_job {
     const float *dy;
     int64_t n_cols; /* rows of dy */
     float *dx;
-    float *tiles; /* TILE_ROWS * TILE_ELEMS floats a worker */
+    grad_scratch *scratch; /* one a worker */
 } grad_job;
+
+static void prefetch(const uint8_t *bytes, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += CACHE_LINE) {
+        QNI_PREFETCH_READ(bytes + i);
+    }
+}
 
 /* Columns [first, first + n) of the weight rows [row, row + n_rows), widened. */
 static void widen_tile(const grad_job *job, int64_t row, int64_t n_rows, int64_t first, int64_t n,
@@ -22,9 +46,30 @@ static void widen_tile(const grad_job *job, int64_t row, int64_t n_rows, int64_t
 {
     const qni_rows *w = job->w;
     const int64_t n_elems = qn_dtype_block_elems(w->dtype);
-    const int64_t at = first / n_elems * qn_dtype_block_bytes(w->dtype);
-    for (int64_t r = 0; r < n_rows; r++) {
-        job->decode(w->bytes + (row + r) * w->stride + at, n / n_elems, tile + r * TILE_ELEMS);
+    const uint8_t *from =
+        w->bytes + row * w->stride + first / n_elems * qn_dtype_block_bytes(w->dtype);
+    const int64_t n_bytes = n / n_elems * qn_dtype_block_bytes(w->dtype);
+    for (int64_t r = 0; r < n_rows; r++, from += w->stride) {
+        if (row + r + ROWS_AHEAD < w->n_out) {
+            prefetch(from + ROWS_AHEAD * w->stride, n_bytes);
+        }
+        job->decode(from, n / n_elems, tile + r * TILE_STRIDE);
+    }
+}
+
+/* The tile, onto all rows of dx, a group at a time. */
+static void spread_tile(const grad_job *job, int64_t row, qni_spread_tile *tile, float *dy,
+                        float *dx)
+{
+    const int64_t n_out = job->w->n_out;
+    for (int64_t col = 0; col < job->n_cols; col += GROUP_COLS) {
+        tile->n_cols = qni_min_i64(GROUP_COLS, job->n_cols - col);
+        for (int64_t c = 0; c < tile->n_cols; c++) {
+            memcpy(dy + c * TILE_ROWS, job->dy + (col + c) * n_out + row,
+                   (size_t)tile->n_rows * sizeof *dy);
+        }
+        tile->y = dx + col * tile->y_stride;
+        job->spread(tile);
     }
 }
 
@@ -35,25 +80,22 @@ static qn_status grad_piece(void *ctx, int64_t piece, int worker, qn_error *err)
     const qni_rows *w = job->w;
     const int64_t first = piece * TILE_ELEMS;
     const int64_t n = qni_min_i64(TILE_ELEMS, w->n_in - first);
-    float *widened = job->tiles + (int64_t)worker * TILE_ROWS * TILE_ELEMS;
+    grad_scratch *scratch = job->scratch + worker;
+    qni_spread_tile tile = {
+        .w = scratch->widened,
+        .w_stride = TILE_STRIDE,
+        .s = scratch->dy,
+        .s_stride = TILE_ROWS,
+        .n_elems = n,
+        .y_stride = w->n_in,
+    };
     for (int64_t c = 0; c < job->n_cols; c++) {
         memset(job->dx + c * w->n_in + first, 0, (size_t)n * sizeof(float));
     }
     for (int64_t row = 0; row < w->n_out; row += TILE_ROWS) {
-        const int64_t n_rows = qni_min_i64(TILE_ROWS, w->n_out - row);
-        widen_tile(job, row, n_rows, first, n, widened);
-        const qni_spread_tile tile = {
-            .w = widened,
-            .w_stride = TILE_ELEMS,
-            .n_rows = n_rows,
-            .s = job->dy + row,
-            .s_stride = w->n_out,
-            .n_cols = job->n_cols,
-            .n_elems = n,
-            .y = job->dx + first,
-            .y_stride = w->n_in,
-        };
-        job->spread(&tile);
+        tile.n_rows = qni_min_i64(TILE_ROWS, w->n_out - row);
+        widen_tile(job, row, tile.n_rows, first, n, scratch->widened);
+        spread_tile(job, row, &tile, scratch->dy, job->dx + first);
     }
     return QN_OK;
 }
@@ -75,9 +117,9 @@ qn_status qn_matmul_grad(qn_compute *compute, const qn_rhs *w, const float *dy, 
     if (n_rows == 0) {
         return QN_OK;
     }
-    const size_t n_tile_bytes = TILE_ROWS * TILE_ELEMS * sizeof(float);
     const size_t n_workers = (size_t)qni_pool_n_threads(compute->pool);
-    QN_TRY(qni_scratch_reserve(compute->allocator, &compute->tiles, n_workers * n_tile_bytes, err));
+    QN_TRY(qni_scratch_reserve(compute->allocator, &compute->tiles,
+                               n_workers * sizeof(grad_scratch), err));
     grad_job job = {
         .w = &rows,
         .decode = qni_kernel_decode(rows.dtype, compute->isa),
@@ -85,7 +127,7 @@ qn_status qn_matmul_grad(qn_compute *compute, const qn_rhs *w, const float *dy, 
         .dy = dy,
         .n_cols = n_rows,
         .dx = dx,
-        .tiles = compute->tiles.bytes,
+        .scratch = compute->tiles.bytes,
     };
     const int64_t n_pieces = (rows.n_in + TILE_ELEMS - 1) / TILE_ELEMS;
     return qni_pool_run(compute->pool, n_pieces, grad_piece, &job, err);

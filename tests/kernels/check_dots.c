@@ -1,7 +1,8 @@
 /* check_dots.c [STRIDE [ISA]] — every product kernel of kernels.def: integer parts against 64-bit
  * sums over what the decoders give, float parts against binary64, every tile the same bits as a
  * tile of one; operands between guard pages. Kernels over tiles also give the bits of the kernel
- * over rows of their instruction set, if there is one.
+ * over rows of their instruction set, if there is one. The products of gradients (spread) likewise:
+ * against binary64, in any tile the same bits.
  *
  * Kernels of instruction sets that this machine lacks are counted as skipped. No test library, so
  * that it can be linked statically and run under an emulator; STRIDE thins the cases out, ISA names
@@ -417,6 +418,99 @@ static bool check_floats(const qni_kernel_row *row, const workspace *ws)
     return true;
 }
 
+/* --- the product of gradients --------------------------------------------------------------------
+ */
+
+/* Rows of w and s at the ends of pages that cannot be touched; y in between others. */
+static void run_spread(const qni_kernel_row *row, const qni_spread_tile *t)
+{
+    qni_spread_tile tile = *t;
+    const size_t n_w = (size_t)((t->n_rows - 1) * t->w_stride + t->n_elems);
+    const size_t n_s = (size_t)((t->n_cols - 1) * t->s_stride + t->n_rows);
+    float *w = (float *)(void *)guarded_w.end - n_w;
+    float *s = (float *)(void *)guarded_a.end - n_s;
+    memcpy(w, t->w, n_w * sizeof *w);
+    memcpy(s, t->s, n_s * sizeof *s);
+    tile.w = w;
+    tile.s = s;
+    row->kernel.spread(&tile);
+}
+
+static bool is_gradient(const qni_kernel_row *row, const qni_spread_tile *t, int64_t c, int64_t k,
+                        float start)
+{
+    double sum = (double)start;
+    double magnitude = fabs(sum);
+    for (int64_t r = 0; r < t->n_rows; r++) {
+        const double term = (double)t->s[c * t->s_stride + r] * (double)t->w[r * t->w_stride + k];
+        sum += term;
+        magnitude += fabs(term);
+    }
+    const float y = t->y[c * t->y_stride + k];
+    if (fabs((double)y - sum) <= 4e-6 * magnitude + 1e-30) {
+        return true;
+    }
+    printf("FAIL %s: element %" PRId64 " of column %" PRId64 " is %.9g instead of %.9g (%" PRId64
+           " rows, %" PRId64 " columns, %" PRId64 " elements, seed %" PRIx64 ")\n",
+           row->symbol, k, c, (double)y, sum, t->n_rows, t->n_cols, t->n_elems, seed);
+    return false;
+}
+
+static bool check_spread_shape(const qni_kernel_row *row, const workspace *ws, int64_t n_rows,
+                               int64_t n_cols, int64_t n)
+{
+    qni_spread_tile tile = {ws->w, n + 3, n_rows, ws->x, n_rows + 2, n_cols, n, ws->y, n + 5};
+    float *start = ws->y_rows;
+    test_fill(&rng, TEST_GAUSSIAN, ws->w, n_rows * tile.w_stride);
+    test_fill(&rng, TEST_GAUSSIAN, ws->x, n_cols * tile.s_stride);
+    test_fill(&rng, TEST_GAUSSIAN, ws->y, n_cols * tile.y_stride);
+    memcpy(start, ws->y, (size_t)(n_cols * tile.y_stride) * sizeof *start);
+    run_spread(row, &tile);
+    for (int64_t i = 0; i < n_cols * tile.y_stride; i++) {
+        const int64_t k = i % tile.y_stride;
+        const bool is_good = k < n ? is_gradient(row, &tile, i / tile.y_stride, k, start[i])
+                                   : qni_f32_bits(ws->y[i]) == qni_f32_bits(start[i]);
+        if (!is_good) {
+            printf("FAIL %s: element %" PRId64 " of rows of %" PRId64 "\n", row->symbol, k, n);
+            return false;
+        }
+    }
+    const int64_t c = test_below(&rng, n_cols);
+    const int64_t k = test_below(&rng, n);
+    float y = start[c * tile.y_stride + k];
+    const qni_spread_tile one = {
+        ws->w + k, tile.w_stride, n_rows, ws->x + c * tile.s_stride, 0, 1, 1, &y, 1};
+    run_spread(row, &one);
+    if (qni_f32_bits(y) != qni_f32_bits(ws->y[c * tile.y_stride + k])) {
+        printf("FAIL %s: other bits in a tile of one\n", row->symbol);
+        return false;
+    }
+    return true;
+}
+
+static bool check_spread(const qni_kernel_row *row, const workspace *ws)
+{
+    static const int64_t elem_counts[] = {1,  7,  8,  15, 16, 17,  31, 32,
+                                          48, 63, 64, 65, 80, 129, 512};
+    for (size_t i = 0; i < sizeof elem_counts / sizeof elem_counts[0]; i += (size_t)stride) {
+        for (int64_t n_cols = 1; n_cols <= 20; n_cols += stride > 1 ? 3 : 1) {
+            const int64_t n_rows = 1 + test_below(&rng, MAX_ROWS);
+            if (!check_spread_shape(row, ws, n_rows, n_cols, elem_counts[i])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool check_kernel(const qni_kernel_row *row, const workspace *ws)
+{
+    if (row->operation == QNI_OP_spread) {
+        return check_spread(row, ws);
+    }
+    return check_integers(row) && check_floats(row, ws);
+}
+
 static workspace new_workspace(void)
 {
     const size_t n_x = (size_t)MAX_COLS * MAX_ELEMS;
@@ -448,6 +542,17 @@ static void free_workspace(const workspace *ws)
     free(ws->y_rows);
 }
 
+/* In the program whose AVX-512 kernels are plain C (plain_avx512/) they run anywhere. */
+static bool can_run(qn_isa isa)
+{
+#ifdef CHECK_PLAIN_AVX512
+    if (isa == QN_ISA_AVX512) {
+        return true;
+    }
+#endif
+    return qn_isa_is_available(isa);
+}
+
 int main(int argc, char **argv)
 {
     stride = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1;
@@ -459,19 +564,20 @@ int main(int argc, char **argv)
     int n_passed = 0, n_failed = 0, n_skipped = 0;
     const qni_kernel_row *row;
     for (int i = 0; (row = qni_kernel_row_at(i)) != NULL; i++) {
-        if (row->operation != QNI_OP_dot && row->operation != QNI_OP_dot_tiles) {
+        if (row->operation != QNI_OP_dot && row->operation != QNI_OP_dot_tiles &&
+            row->operation != QNI_OP_spread) {
             continue;
         }
         if (only && strcmp(qn_isa_name(row->isa), only) != 0) {
             continue;
         }
-        if (!qn_isa_is_available(row->isa)) {
+        if (!can_run(row->isa)) {
             printf("skipped %s: no %s here\n", row->symbol, qn_isa_name(row->isa));
             n_skipped++;
             continue;
         }
         rng.state = seed;
-        const bool is_good = check_integers(row) && check_floats(row, &ws);
+        const bool is_good = check_kernel(row, &ws);
         n_passed += is_good;
         n_failed += !is_good;
     }

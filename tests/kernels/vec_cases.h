@@ -108,6 +108,7 @@ static void check_arithmetic(const float *x, const float *y)
     LANES(x[i] > y[i] ? x[i] : y[i]) expect_floats("vf_max", vf_max(a, b), want);
     LANES(fabsf(x[i])) expect_floats("vf_abs", vf_abs(a), want);
     LANES(-x[i]) expect_floats("vf_neg", vf_neg(a), want);
+    LANES(fmaf(x[i], y[i], x[5])) expect_floats("vf_fused", vf_fused(a, b, vf_set(x[5])), want);
     LANES(x[3]) expect_floats("vf_set", vf_set(x[3]), want);
     LANES(qni_f32_from_bits(qni_f32_bits(x[i])))
     expect_floats("vf_bits", vf_bits(vi_bits(a)), want);

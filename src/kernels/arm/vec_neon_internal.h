@@ -14,7 +14,7 @@
 /* q8_0, q8_1 and q8_K have encoders of their own. */
 #define VEC_HAS_OWN_Q8 0
 
-enum { VL = 16 };
+enum { VL = 16, VEC_SPREAD = 1 };
 
 typedef struct vf {
     float32x4_t a, b, c, d;
@@ -97,6 +97,11 @@ QNI_INLINE vf vf_set(float v)
 {
     const float32x4_t all = vdupq_n_f32(v);
     return (vf){all, all, all, all};
+}
+
+QNI_INLINE vf vf_fused(vf x, vf y, vf z)
+{
+    return VEC_3(vf, vfmaq_f32, z, x, y);
 }
 
 QNI_INLINE vf vf_load(const float *p)

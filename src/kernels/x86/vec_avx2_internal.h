@@ -2,7 +2,8 @@
  *
  * The same names and meanings as vec_avx512_internal.h and vec_neon_internal.h; simd/ is written in
  * them and compiled once for each. Every operation rounds each lane as the C operator does, and
- * nothing is fused. Two registers a vector are also what hides the latency of an addition.
+ * nothing is fused but by vf_fused(). Two registers a vector are also what hides the latency of an
+ * addition.
  *
  *   vf  16 floats        vi  16 int32        vm  16 truth values
  *
@@ -18,7 +19,10 @@
 /* q8_0, q8_1 and q8_K have encoders of their own. */
 #define VEC_HAS_OWN_Q8 1
 
-enum { VL = 16 };
+enum {
+    VL = 16,
+    VEC_SPREAD = 1 /* vectors by six columns that sums fill the registers with */
+};
 
 typedef struct vf {
     __m256 a;
@@ -83,6 +87,12 @@ QNI_INLINE void vec_prefetch(uintptr_t p)
 QNI_INLINE vf vf_set(float v)
 {
     return (vf){_mm256_set1_ps(v), _mm256_set1_ps(v)};
+}
+
+/* x * y + z, rounded once: only where no other kernel's bits are to be met. */
+QNI_INLINE vf vf_fused(vf x, vf y, vf z)
+{
+    return (vf){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
 }
 
 QNI_INLINE vf vf_load(const float *p)

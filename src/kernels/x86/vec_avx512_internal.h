@@ -13,7 +13,7 @@
 /* q8_0, q8_1 and q8_K have encoders of their own. */
 #define VEC_HAS_OWN_Q8 1
 
-enum { VL = 16 };
+enum { VL = 16, VEC_SPREAD = 4 };
 
 typedef __m512 vf;
 typedef __m512i vi;
@@ -65,6 +65,11 @@ QNI_INLINE void vec_prefetch(uintptr_t p)
 QNI_INLINE vf vf_set(float v)
 {
     return _mm512_set1_ps(v);
+}
+
+QNI_INLINE vf vf_fused(vf x, vf y, vf z)
+{
+    return _mm512_fmadd_ps(x, y, z);
 }
 
 QNI_INLINE vf vf_load(const float *p)
