@@ -52,6 +52,9 @@ QN_API void qn_compute_drop_cache(qn_compute *compute);
 /** Bytes of packed copies held now. */
 QN_API int64_t qn_compute_cache_bytes(const qn_compute *compute);
 
+/** Seconds by the clock that making packed copies has taken since the handle was made. */
+QN_API double qn_compute_cache_seconds(const qn_compute *compute);
+
 /** What the caller promises about the bytes of a weight. */
 typedef enum qn_rhs_lifetime {
     QN_RHS_TRANSIENT = 0,     /* nothing beyond the call: never copied, never remembered */
@@ -146,9 +149,10 @@ typedef enum qn_layout {
 /** Weights packed once for many products. Any thread. */
 typedef struct qn_packed qn_packed;
 
-/** Pack weights; the bytes of `w` are not needed afterwards.
+/** Pack weights; the bytes of `w` are not needed afterwards. What it cost: qn_packed_bytes() and
+ * qn_packed_seconds().
  *
- * @param compute     threads; not needed afterwards
+ * @param compute     threads, which share the work; not needed afterwards
  * @param w           the weights
  * @param layout      which one
  * @param out_packed  the caller owns it: qn_packed_free()
@@ -162,6 +166,9 @@ QN_API void qn_packed_free(qn_packed *packed);
 
 /** Bytes that it takes. */
 QN_API int64_t qn_packed_bytes(const qn_packed *packed);
+
+/** Seconds by the clock that qn_pack() took, memory for it included. */
+QN_API double qn_packed_seconds(const qn_packed *packed);
 
 /** The layout that was chosen: never QN_LAYOUT_DEFAULT. */
 QN_API qn_layout qn_packed_layout(const qn_packed *packed);

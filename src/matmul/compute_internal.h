@@ -29,6 +29,7 @@ struct qn_packed {
     qni_rows rows;
     uint8_t *bytes;
     int64_t n_bytes;
+    double seconds; /* that packing took */
 };
 
 /* Memory that a handle keeps between calls. */
@@ -53,6 +54,7 @@ struct qn_compute {
     qni_scratch tiles;       /* widened or unpacked weights, one part a worker */
     int64_t n_cache_bytes;
     int64_t n_cached_bytes;
+    double cache_seconds; /* that making copies took */
     qni_cached *cached;
 };
 

@@ -80,6 +80,7 @@ static qn_status packed_bytes(const qni_rows *rows, const qni_layout_row *layout
 static qn_status pack_rows(qn_compute *compute, const qni_rows *rows, const qni_layout_row *layout,
                            qn_packed **out_packed, qn_error *err)
 {
+    const double start = qni_clock_seconds();
     qn_packed *packed = qni_alloc_zeroed(compute->allocator, sizeof *packed);
     if (!packed) {
         return qni_fail_memory(err, sizeof *packed);
@@ -98,6 +99,7 @@ static qn_status pack_rows(qn_compute *compute, const qni_rows *rows, const qni_
     packed->rows.bytes = packed->bytes;
     pack_job job = {rows, packed};
     QN_TRY_GOTO(qni_pool_run(compute->pool, n, layout ? pack_group : pack_row, &job, err));
+    packed->seconds = qni_clock_seconds() - start;
     *out_packed = packed;
     return QN_OK;
 done:
@@ -138,6 +140,11 @@ void qn_packed_free(qn_packed *packed)
 int64_t qn_packed_bytes(const qn_packed *packed)
 {
     return packed->n_bytes;
+}
+
+double qn_packed_seconds(const qn_packed *packed)
+{
+    return packed->seconds;
 }
 
 qn_layout qn_packed_layout(const qn_packed *packed)
@@ -193,6 +200,7 @@ qn_status qni_cache_find(qn_compute *compute, const qn_rhs *w, const qni_rows *r
     entry->next = compute->cached;
     compute->cached = entry;
     compute->n_cached_bytes += n_bytes;
+    compute->cache_seconds += entry->packed->seconds;
     *out_packed = entry->packed;
     return QN_OK;
 }
@@ -211,4 +219,9 @@ void qn_compute_drop_cache(qn_compute *compute)
 int64_t qn_compute_cache_bytes(const qn_compute *compute)
 {
     return compute->n_cached_bytes;
+}
+
+double qn_compute_cache_seconds(const qn_compute *compute)
+{
+    return compute->cache_seconds;
 }

@@ -158,6 +158,7 @@ static void results_depend_on_operands_only(void **state)
         assert_int_equal(qn_pack(one, &w, QN_LAYOUT_DEFAULT, &packed, NULL), QN_OK);
         assert_true(qn_packed_layout(packed) != QN_LAYOUT_DEFAULT);
         assert_true(qn_packed_bytes(packed) >= w.n_bytes);
+        assert_true(qn_packed_seconds(packed) > 0.0 && qn_packed_seconds(packed) < 60.0);
         assert_int_equal(qn_packed_shape(packed).n_in, K);
         memset(got, 0, M * N * sizeof *got);
         assert_int_equal(qn_matmul_packed(one, packed, x, M, got, NULL), QN_OK);
@@ -288,6 +289,10 @@ static void copies_keep_to_the_budget(void **state)
         assert_true(qn_compute_cache_bytes(compute) <= 2 * 9 * 256 + 100);
     }
     assert_true(qn_compute_cache_bytes(compute) > 0);
+    const double seconds = qn_compute_cache_seconds(compute);
+    assert_true(seconds > 0.0 && seconds < 60.0);
+    qn_compute_drop_cache(compute); /* what it cost stays */
+    assert_true(qn_compute_cache_seconds(compute) == seconds);
     qn_compute_free(compute);
     for (int i = 0; i < 4; i++) {
         free_weights(&w[i]);
