@@ -1,5 +1,5 @@
-/* encode_small_neon.c — encoders of f16, bf16, q1_0, q2_0, tq1_0, tq2_0, mxfp4, nvfp4, q8_K on
- * NEON. */
+/* encode_small_neon.c — encoders of f16, bf16, q1_0, q2_0, tq1_0, tq2_0, mxfp4 and nvfp4 on NEON.
+ */
 #include "kernels/arm/vec_neon_internal.h"
 
 #include "kernels/simd/encode_small_internal.h"

@@ -11,8 +11,6 @@
 #include "kernels/numeric_internal.h"
 
 #define VEC_NAME(base) base##_neon
-/* q8_0, q8_1 and q8_K have encoders of their own. */
-#define VEC_HAS_OWN_Q8 0
 
 enum { VL = 16, VEC_SPREAD = 1 };
 

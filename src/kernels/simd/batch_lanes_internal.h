@@ -17,6 +17,13 @@ QNI_INLINE void prefetch_next_piece(const float *x, int n)
     }
 }
 
+/* Binary16 fields of numbers that are not NaN, and whether one is infinite. */
+QNI_INLINE qni_encode_result store_halves(uint16_t *halves, vf v)
+{
+    vf_store_f16(halves, v);
+    return vm_any(vf_ge(vf_abs(v), vf_set(65520.0f))) ? QNI_ENCODE_OVERFLOW : QNI_ENCODE_OK;
+}
+
 typedef struct lane_batch {
     const float *x[VL];
     const float *importance[VL]; /* of the blocks; garbage without weights */

@@ -1,5 +1,4 @@
-/* encode_legacy_internal.h — q4_0, q4_1, q5_0, q5_1, q8_0, q8_1: 32 elements a block, sixteen
- * blocks at a time. (On x86 the last two are in x86/encode_q8_avx2.c.)
+/* encode_legacy_internal.h — q4_0, q4_1, q5_0, q5_1: 32 elements a block, sixteen blocks at a time.
  *
  * Three steps: the extremes of each block; in lanes, one a block, the scales and their reciprocals;
  * element by element the levels. A NaN never wins a maximum and its level is the low byte of -2^31,
@@ -12,26 +11,17 @@
 
 /* One field of a group of blocks, a block a lane. */
 typedef struct legacy_group {
-    float lo[VL];  /* least value, or magnitude as bits */
+    float lo[VL];  /* least value */
     float hi[VL];  /* greatest value */
-    float d[VL];   /* unrounded scale */
-    float inv[VL]; /* 1 / d, or 0 */
+    float inv[VL]; /* 1 / scale, or 0 */
     uint16_t d16[VL];
     uint16_t m16[VL];
-    uint32_t is_odd; /* lanes that the referee must do */
 } legacy_group;
 
 /* 1 / d, and 0 for d = 0. */
 QNI_INLINE vf reciprocal(vf d)
 {
     return vf_pick(vf_eq(d, vf_set(0.0f)), vf_set(0.0f), vf_div(vf_set(1.0f), d));
-}
-
-/* Binary16 fields of numbers that are not NaN, and whether one is infinite. */
-QNI_INLINE qni_encode_result store_halves(uint16_t *halves, vf v)
-{
-    vf_store_f16(halves, v);
-    return vm_any(vf_ge(vf_abs(v), vf_set(65520.0f))) ? QNI_ENCODE_OVERFLOW : QNI_ENCODE_OK;
 }
 
 /* The first of 32 values with magnitude `mag`. */
@@ -185,90 +175,6 @@ static qni_encode_result q5_1_group(const float *x, int n, qni_block_q5_1 *block
     return result;
 }
 
-#if !VEC_HAS_OWN_Q8
-/* --- q8_0, q8_1 ---------------------------------------------------------------------------------
- */
-
-/* Half away from zero, for |v| < 2^22: the largest float below 1/2, with the sign of v, carries
- * exactly those over that must be. */
-QNI_INLINE vi round_away(vf v)
-{
-    const vi sign = vi_and(vi_bits(v), vi_set(INT32_MIN));
-    const vi almost_half = vi_or(sign, vi_set(0x3effffff));
-    return vi_trunc(vf_add(v, vf_bits(almost_half)));
-}
-
-/* Scales from the largest magnitudes. Magnitudes compare as integers, so that NaN shows itself. */
-QNI_INLINE qni_encode_result q8_scales(const float *x, int n, legacy_group *group)
-{
-    const vi mask = vi_set((int32_t)QNI_F32_ABS_MASK);
-    int32_t mags[VL] = {0};
-    for (int b = 0; b < n; b++) {
-        const vi low = vi_and(vi_bits(vf_load(x + BLOCK * b)), mask);
-        const vi high = vi_and(vi_bits(vf_load(x + BLOCK * b + VL)), mask);
-        mags[b] = vi_reduce_max(vi_max(low, high));
-    }
-    const vi bits = vi_load(mags);
-    const vf d = vf_div(vf_bits(bits), vf_set(127.0f));
-    const vf inv = reciprocal(d);
-    const vm is_odd =
-        vm_or(vi_gt(bits, vi_set((int32_t)QNI_F32_INF - 1)), vf_eq(inv, vf_set(INFINITY)));
-    group->is_odd = vm_bits(is_odd);
-    const vf safe = vf_pick(is_odd, vf_set(0.0f), d);
-    vf_store(group->d, safe);
-    vf_store(group->inv, vf_pick(is_odd, vf_set(0.0f), inv));
-    return store_halves(group->d16, safe);
-}
-
-static qni_encode_result q8_0_group(const float *x, int n, qni_block_q8_0 *block)
-{
-    legacy_group group;
-    qni_encode_result result = q8_scales(x, n, &group);
-    for (int b = 0; b < n; b++) {
-        const float *from = x + BLOCK * b;
-        const vf inv = vf_set(group.inv[b]);
-        qni_store_u16le(block[b].d, group.d16[b]);
-        vi_store_i8x2(block[b].qs, round_away(vf_mul(vf_load(from), inv)),
-                      round_away(vf_mul(vf_load(from + VL), inv)));
-    }
-    for (int b = 0; QNI_UNLIKELY(group.is_odd >> b); b++) {
-        if (group.is_odd >> b & 1) {
-            result = qni_worse(
-                result, qni_encode_q8_0_scalar(x + BLOCK * b, 1, BLOCK, NULL, NULL, block + b));
-        }
-    }
-    return result;
-}
-
-static qni_encode_result q8_1_group(const float *x, int n, qni_block_q8_1 *block)
-{
-    legacy_group group;
-    int32_t sums[VL] = {0};
-    uint16_t s16[VL];
-    qni_encode_result result = q8_scales(x, n, &group);
-    for (int b = 0; b < n; b++) {
-        const float *from = x + BLOCK * b;
-        const vf inv = vf_set(group.inv[b]);
-        const vi low = round_away(vf_mul(vf_load(from), inv));
-        const vi high = round_away(vf_mul(vf_load(from + VL), inv));
-        qni_store_u16le(block[b].d, group.d16[b]);
-        vi_store_i8x2(block[b].qs, low, high);
-        sums[b] = vi_reduce_add(vi_add(low, high));
-    }
-    const vf s = vf_mul(vf_from_vi(vi_load(sums)), vf_load(group.d));
-    result = qni_worse(result, store_halves(s16, s));
-    for (int b = 0; b < n; b++) {
-        qni_store_u16le(block[b].s, s16[b]);
-        if (QNI_UNLIKELY(group.is_odd >> b & 1)) {
-            result = qni_worse(
-                result, qni_encode_q8_1_scalar(x + BLOCK * b, 1, BLOCK, NULL, NULL, block + b));
-        }
-    }
-    return result;
-}
-
-#endif
-
 /* --- entry points -------------------------------------------------------------------------------
  */
 
@@ -283,13 +189,6 @@ static qni_encode_result q8_1_group(const float *x, int n, qni_block_q8_1 *block
                                    n_rows, row_len, weights, out);                                \
         }                                                                                         \
         return type##_groups(x, n_rows * (row_len / BLOCK), block);                               \
-    }
-
-#define ENCODE_PLAIN(type)                                        \
-    QNI_PROTO_encode(VEC_NAME(qni_encode_##type))                 \
-    {                                                             \
-        (void)tables, (void)weights;                              \
-        return type##_groups(x, n_rows * (row_len / BLOCK), out); \
     }
 
 #define ENCODE_GROUPS(type)                                                        \
@@ -313,9 +212,3 @@ ENCODE_WEIGHTED(q4_0)
 ENCODE_WEIGHTED(q4_1)
 ENCODE_WEIGHTED(q5_0)
 ENCODE_WEIGHTED(q5_1)
-#if !VEC_HAS_OWN_Q8
-ENCODE_GROUPS(q8_0)
-ENCODE_GROUPS(q8_1)
-ENCODE_PLAIN(q8_0)
-ENCODE_PLAIN(q8_1)
-#endif

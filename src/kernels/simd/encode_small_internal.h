@@ -1,4 +1,4 @@
-/* encode_small_internal.h — f16, bf16, q1_0, q2_0, tq1_0, tq2_0, mxfp4, nvfp4 and q8_K.
+/* encode_small_internal.h — f16, bf16, q1_0, q2_0, tq1_0, tq2_0, mxfp4 and nvfp4.
  *
  * Sixteen elements of a block at a time; the one sum whose order matters, that of q1_0, runs over
  * sixteen blocks, one a lane. Blocks with something unusual in them (NaN, infinity, subnormal
@@ -343,63 +343,3 @@ QNI_PROTO_encode(VEC_NAME(qni_encode_nvfp4))
     }
     return QNI_ENCODE_OK;
 }
-
-#if !VEC_HAS_OWN_Q8
-/* --- q8_K ---------------------------------------------------------------------------------------
- */
-
-/* The value of largest magnitude with its sign, of equal ones the first. NaN never wins. */
-QNI_INLINE float super_extreme(const float *x)
-{
-    vf hi = vf_set(0.0f);
-    vf lo = vf_set(0.0f);
-    for (int i = 0; i < SUPER; i += VL) {
-        const vf v = vf_load(x + i);
-        hi = vf_max(v, hi);
-        lo = vf_min(v, lo);
-    }
-    const float max = vf_reduce_max(hi);
-    const float min = vf_reduce_min(lo);
-    if (max == -min && max != 0.0f) {
-        return qni_absmax(x, SUPER).value;
-    }
-    return max > -min ? max : min;
-}
-
-static qni_encode_result q8_k_block(const float *x, qni_block_q8_k *block)
-{
-    const float extreme = super_extreme(x);
-    if (QNI_UNLIKELY(extreme == 0.0f || is_unusual(qni_f32_bits(extreme) & QNI_F32_ABS_MASK))) {
-        return qni_encode_q8_k_scalar(x, 1, SUPER, NULL, NULL, block);
-    }
-    const float inv = -127.0f / extreme;
-    const vf magic = vf_set(12582912.0f);
-    for (int i = 0; i < SUPER; i += 2 * VL) {
-        vi level[2];
-        for (int k = 0; k < 2; k++) {
-            const vf v = vf_mul(vf_set(inv), vf_load(x + i + VL * k));
-            const vi bits = vi_bits(vf_add(v, magic));
-            const vi kept = vi_and(bits, vi_set(0x007fffff)); /* NaN gives 0x400000, so 0 */
-            level[k] = vi_min(vi_sub(kept, vi_set(0x00400000)), vi_set(127));
-            const int32_t sum = vi_reduce_add(level[k]);
-            qni_store_u16le(block->bsums + 2 * (i / VL + k), (uint16_t)sum);
-        }
-        vi_store_i8x2(block->qs + i, level[0], level[1]);
-    }
-    qni_store_f32le(block->d, 1.0f / inv);
-    return QNI_ENCODE_OK;
-}
-
-QNI_PROTO_encode(VEC_NAME(qni_encode_q8_k))
-{
-    (void)weights, (void)tables;
-    qni_block_q8_k *block = out;
-    qni_encode_result result = QNI_ENCODE_OK;
-    for (int64_t i = 0; i < n_rows * (row_len / SUPER); i++, block++, x += SUPER) {
-        prefetch_next_piece(x, SUPER);
-        result = qni_worse(result, q8_k_block(x, block));
-    }
-    return result;
-}
-
-#endif

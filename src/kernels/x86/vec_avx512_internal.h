@@ -10,8 +10,6 @@
 #include "kernels/x86/vec_bytes_internal.h"
 
 #define VEC_NAME(base) base##_avx512
-/* q8_0, q8_1 and q8_K have encoders of their own. */
-#define VEC_HAS_OWN_Q8 1
 
 enum { VL = 16, VEC_SPREAD = 4 };
 
