@@ -50,6 +50,15 @@ extern const uint16_t qni_points_iq2s[1024];
 extern const uint16_t qni_points_iq3xxs[256];
 extern const uint16_t qni_points_iq3s[512];
 
+/* The same as bytes to multiply, dimension 0 lowest: 8, 25, 43 (iq2), 8 level + 1 (iq1), 4 .. 62 and
+ * 1 .. 15 (iq3). */
+extern const uint64_t qni_octets_iq1s[2048];
+extern const uint64_t qni_octets_iq2xxs[256];
+extern const uint64_t qni_octets_iq2xs[512];
+extern const uint64_t qni_octets_iq2s[1024];
+extern const uint32_t qni_quads_iq3xxs[256];
+extern const uint32_t qni_quads_iq3s[512];
+
 /* The sign masks of the four 7-bit selectors in the low 28 bits, one a byte: bit 7 makes the number
  * of ones even. */
 QNI_INLINE uint32_t qni_even_signs_x4(uint32_t selectors)

@@ -155,15 +155,14 @@ QNI_INLINE float half_e8m0(uint32_t e)
     return qni_f32_from_bits(e < 2 ? 0x00200000u << e : (e - 1) << 23);
 }
 
-/* Half the unsigned E4M3 values of four bytes, exactly: exponent and mantissa become those of a
- * float that is 2^119 times too small (subnormals fit the same rule); 0x7f counts as 0. */
-QNI_INLINE __m128 ue4m3_halves(const uint8_t *scales)
+/* Half the unsigned E4M3 values of eight bytes, exactly: exponent and mantissa become those of an
+ * f16 that is 2^7 times too small (subnormals fit the same rule); 0x7f counts as 0. */
+QNI_INLINE __m256 ue4m3_halves(__m128i eight)
 {
-    const __m128i x = _mm_cvtepu8_epi32(load_4(scales));
-    const __m128i bits = _mm_slli_epi32(_mm_and_si128(x, _mm_set1_epi32(0x7f)), 20);
-    const __m128i is_nan = _mm_cmpeq_epi32(x, _mm_set1_epi32(0x7f));
-    const __m128 small = _mm_castsi128_ps(_mm_andnot_si128(is_nan, bits));
-    return _mm_mul_ps(small, _mm_set1_ps(0x1p119f));
+    const __m128i x = _mm_and_si128(_mm_cvtepu8_epi16(eight), _mm_set1_epi16(0x7f));
+    const __m128i is_nan = _mm_cmpeq_epi16(x, _mm_set1_epi16(0x7f));
+    const __m128i bits = _mm_andnot_si128(is_nan, _mm_slli_epi16(x, 7));
+    return _mm256_mul_ps(_mm256_cvtph_ps(bits), _mm256_set1_ps(0x1p7f));
 }
 
 /* The 16 six-bit scales minus 32: low four bits are two nibbles a byte, the upper two are four

@@ -20,7 +20,9 @@ enum {
 /* 256 elements of a column. */
 typedef struct few_column {
     QNI_ALIGNED(32) int8_t levels[CHUNK];
-    QNI_ALIGNED(32) int16_t sums[16]; /* of each 16 levels; of super-blocks */
+    QNI_ALIGNED(32)
+    int16_t sums[16];                 /* of each 16 levels of super-blocks; or where steps of 16
+                                         start for the bias to go */
     QNI_ALIGNED(32) int32_t start[8]; /* of each 32: where sums start for the bias to go */
     QNI_ALIGNED(32) float scale[8];
     QNI_ALIGNED(32) float stored_sum[8];
@@ -37,6 +39,12 @@ QNI_INLINE __m256i load_lanes(const int32_t *p)
     return _mm256_load_si256((const __m256i *)(const void *)p);
 }
 
+/* Negated where the mask is -1. */
+QNI_INLINE __m256i turn_signs(__m256i v, __m256i mask)
+{
+    return _mm256_sub_epi8(_mm256_xor_si256(v, mask), mask);
+}
+
 /* Products of 32 codes with 32 levels, in pairs: they fit 16 bits. Of codes with a sign the
  * magnitudes, with the levels that have taken the sign. */
 QNI_INLINE __m256i multiply_pairs(const dot_format *f, const uint8_t *w, const block_head *head,
@@ -44,6 +52,9 @@ QNI_INLINE __m256i multiply_pairs(const dot_format *f, const uint8_t *w, const b
 {
     const __m256i codes = f->bytes(w, head, j);
     const __m256i a = _mm256_load_si256((const __m256i *)(const void *)levels);
+    if (f->signs) {
+        return _mm256_maddubs_epi16(codes, turn_signs(a, f->signs(w, head, j)));
+    }
     if (f->tile.is_signed) {
         return _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(a, codes));
     }
@@ -61,6 +72,21 @@ QNI_INLINE bool has_short_sums(const dot_format *f)
     return !f->tile.is_signed && f->tile.n_sum_elems == 32;
 }
 
+/* Two steps of 16: the first eight levels of both, then the others; and where their sums start. */
+QNI_INLINE void interleave_steps(few_column *column, int b, int bias)
+{
+    int8_t *levels = column->levels + 32 * b;
+    for (int s = 0; s < 2; s++) {
+        int sum = 0;
+        for (int i = 0; i < 16; i++) {
+            sum += levels[16 * s + i];
+        }
+        column->sums[2 * b + s] = (int16_t)(-bias * sum);
+    }
+    __m256i *v = (__m256i *)(void *)levels;
+    _mm256_store_si256(v, _mm256_permute4x64_epi64(_mm256_load_si256(v), 0xd8));
+}
+
 QNI_INLINE void read_few_column(const dot_format *f, const uint8_t *a, int n, few_column *out)
 {
     if (f->act_elems == CHUNK) {
@@ -73,7 +99,11 @@ QNI_INLINE void read_few_column(const dot_format *f, const uint8_t *a, int n, fe
     memset(out, 0, sizeof *out);
     for (int b = 0; b < n / 32; b++, a += f->act_bytes) {
         memcpy(out->levels + 32 * b, a + f->act_codes_at, 32);
-        tile_put_starts(out->levels + 32 * b, f->tile.bias, 32, &out->start[b]);
+        if (f->step == 16) {
+            interleave_steps(out, b, f->tile.bias);
+        } else {
+            tile_put_starts(out->levels + 32 * b, f->tile.bias, 32, &out->start[b]);
+        }
         out->scale[b] = scale_of(a);
         if (f->offset == DOT_SUMS) {
             out->stored_sum[b] = scale_of(a + 2);
@@ -114,7 +144,7 @@ QNI_INLINE __m256i super_lanes(const dot_format *f, const uint8_t *w, const bloc
         const __m256i product = _mm256_madd_epi16(pairs, factors_of_sub(half[j / 4], j));
         sum[j % 2] = _mm256_add_epi32(sum[j % 2], product);
     }
-    if (f->tile.bias) {
+    if (f->tile.bias && !f->signs) {
         const __m256i bias = _mm256_mullo_epi16(factors, _mm256_set1_epi16((int16_t)f->tile.bias));
         sum[0] = _mm256_sub_epi32(sum[0], _mm256_madd_epi16(bias, load_i16(a->sums)));
     }
@@ -129,35 +159,69 @@ QNI_INLINE void ask_ahead(const uint8_t *w, int n_bytes)
     }
 }
 
+/* Up to eight super-blocks of one row. */
+typedef struct supers {
+    __m256i sum[LANES];
+    __m256i low[LANES]; /* of minima */
+    QNI_ALIGNED(32) float scale[LANES];
+    QNI_ALIGNED(32) float offset[LANES];
+} supers;
+
+QNI_INLINE void begin_super(const dot_format *f, const uint8_t *w, const few_column *a, int k,
+                            block_head *head, supers *to)
+{
+    ask_ahead(w, f->n_bytes);
+    f->begin(w, head);
+    to->scale[k] = head->scale[0];
+    if (f->offset == DOT_MINIMA) {
+        to->offset[k] = head->offset;
+        to->low[k] = _mm256_madd_epi16(load_i16(head->minima), load_i16(a->sums));
+    }
+}
+
+/* Codebooks: what all blocks say first, so that nothing waits for an index. Other types gain
+ * nothing from that, and lose. */
+QNI_INLINE void add_supers(const dot_format *f, const uint8_t *w, int n, const few_column *a,
+                           supers *to)
+{
+    if (f->has_points) {
+        block_head heads[LANES];
+        QNI_ROLLED for (int k = 0; k < n; k++)
+        {
+            begin_super(f, w + k * f->n_bytes, &a[k], k, &heads[k], to);
+        }
+        QNI_ROLLED for (int k = 0; k < n; k++)
+        {
+            to->sum[k] = super_lanes(f, w + k * f->n_bytes, &heads[k], &a[k]);
+        }
+        return;
+    }
+    QNI_ROLLED for (int k = 0; k < n; k++)
+    {
+        block_head head;
+        begin_super(f, w, &a[k], k, &head, to);
+        to->sum[k] = super_lanes(f, w, &head, &a[k]);
+        w += f->n_bytes;
+    }
+}
+
 /* Up to eight super-blocks of one row: their terms. */
 QNI_INLINE __m256 terms_of_supers(const dot_format *f, const uint8_t *w, int n, const few_column *a,
                                   const float *scales)
 {
-    __m256i sum[LANES], low[LANES];
-    QNI_ALIGNED(32) float scale[LANES] = {0};
-    QNI_ALIGNED(32) float offset[LANES] = {0};
-    QNI_ROLLED for (int k = 0; k < n; k++)
-    {
-        block_head head;
-        ask_ahead(w, f->n_bytes);
-        f->begin(w, &head);
-        scale[k] = head.scale[0];
-        if (f->offset == DOT_MINIMA) {
-            offset[k] = head.offset;
-            low[k] = _mm256_madd_epi16(load_i16(head.minima), load_i16(a[k].sums));
-        }
-        sum[k] = super_lanes(f, w, &head, &a[k]);
-        w += f->n_bytes;
-    }
+    supers s;
+    _mm256_store_ps(s.scale, _mm256_setzero_ps());
+    _mm256_store_ps(s.offset, _mm256_setzero_ps());
+    add_supers(f, w, n, a, &s);
     for (int k = n; k < LANES; k++) {
-        sum[k] = low[k] = _mm256_setzero_si256();
+        s.sum[k] = s.low[k] = _mm256_setzero_si256();
     }
     const __m256 da = _mm256_load_ps(scales);
-    __m256 term = _mm256_mul_ps(_mm256_mul_ps(_mm256_load_ps(scale), da),
-                                _mm256_cvtepi32_ps(sum_lanes_x8(sum)));
+    __m256 term = _mm256_mul_ps(_mm256_mul_ps(_mm256_load_ps(s.scale), da),
+                                _mm256_cvtepi32_ps(sum_lanes_x8(s.sum)));
     if (f->offset == DOT_MINIMA) {
-        const __m256 dmin = _mm256_mul_ps(_mm256_load_ps(offset), da);
-        const __m256 minima = _mm256_cvtepi32_ps(sum_lanes_x8(low));
+        const __m256 dmin = _mm256_mul_ps(_mm256_load_ps(s.offset), da);
+        const __m256 minima = _mm256_cvtepi32_ps(sum_lanes_x8(s.low));
         term = _mm256_sub_ps(term, _mm256_mul_ps(dmin, minima));
     }
     return term;
@@ -179,17 +243,28 @@ QNI_INLINE __m256i sum_short_x8(const __m256i *v)
                             _mm256_permute2x128_si256(four[0], four[1], 0x31));
 }
 
-/* The first four bytes of the block of each of eight steps. */
-QNI_INLINE __m256i words_of_steps(const dot_format *f, const uint8_t *w)
+QNI_INLINE __m256i shuffle_i32(__m256i a, __m256i b, const int order)
+{
+    const __m256 x = _mm256_castsi256_ps(a);
+    const __m256 y = _mm256_castsi256_ps(b);
+    return _mm256_castps_si256(order == 0x88 ? _mm256_shuffle_ps(x, y, 0x88)
+                                             : _mm256_shuffle_ps(x, y, 0xdd));
+}
+
+/* The first four bytes of the blocks of four steps. */
+QNI_INLINE __m128i words_of_4(const dot_format *f, const uint8_t *w, int step)
 {
     const int n_steps = f->n_elems / 32;
-    int32_t word[8];
-    QNI_UNROLL for (int s = 0; s < 8; s++)
-    {
-        word[s] = (int32_t)qni_load_u32le(w + s / n_steps * f->n_bytes);
+    if (n_steps == 4) {
+        return _mm_set1_epi32((int32_t)qni_load_u32le(w + step / 4 * f->n_bytes));
     }
-    return _mm256_setr_epi32(word[0], word[1], word[2], word[3], word[4], word[5], word[6],
-                             word[7]);
+    __m128i word[4];
+    QNI_UNROLL for (int s = 0; s < 4; s++)
+    {
+        word[s] = load_4(w + (step + s) / n_steps * f->n_bytes);
+    }
+    return _mm_unpacklo_epi64(_mm_unpacklo_epi32(word[0], word[1]),
+                              _mm_unpacklo_epi32(word[2], word[3]));
 }
 
 /* f16 fields in the low halves of eight words. */
@@ -205,7 +280,6 @@ QNI_INLINE __m256 terms_of_steps(const dot_format *f, const uint8_t *w, const fe
 {
     const int n_steps = f->n_elems / 32;
     __m256i pairs[8];
-    ask_ahead(w, CHUNK / f->n_elems * f->n_bytes);
     QNI_UNROLL for (int s = 0; s < 8; s++)
     {
         pairs[s] =
@@ -221,7 +295,7 @@ QNI_INLINE __m256 terms_of_steps(const dot_format *f, const uint8_t *w, const fe
     } else {
         sums = sum_lanes_x8(pairs);
     }
-    const __m256i words = words_of_steps(f, w);
+    const __m256i words = _mm256_set_m128i(words_of_4(f, w, 4), words_of_4(f, w, 0));
     const __m256 scale = _mm256_mul_ps(f->scales(words), _mm256_load_ps(a->scale));
     __m256 term = _mm256_mul_ps(scale, _mm256_cvtepi32_ps(sums));
     if (f->offset == DOT_SUMS) {
@@ -229,6 +303,46 @@ QNI_INLINE __m256 terms_of_steps(const dot_format *f, const uint8_t *w, const fe
         term = _mm256_add_ps(term, _mm256_mul_ps(offset, _mm256_load_ps(a->stored_sum)));
     }
     return term;
+}
+
+/* Eight steps of 16 of one row, from element 128 * half of the chunk: their terms. Codes and levels
+ * of 32 elements have the first and second eight of two steps side by side. */
+QNI_INLINE __m256 terms_of_half_steps(const dot_format *f, const uint8_t *w, const few_column *a,
+                                      int half)
+{
+    __m256i v[4], side[2];
+    QNI_UNROLL for (int i = 0; i < 4; i++)
+    {
+        v[i] =
+            multiply_pairs(f, w + i / 2 * f->n_bytes, NULL, i % 2, a->levels + 128 * half + 32 * i);
+    }
+    for (int i = 0; i < 2; i++) { /* steps 0 and 1 | 2 and 3: two sums of even and odd pairs */
+        side[i] = _mm256_add_epi16(_mm256_permute2x128_si256(v[2 * i], v[2 * i + 1], 0x20),
+                                   _mm256_permute2x128_si256(v[2 * i], v[2 * i + 1], 0x31));
+    }
+    const __m256i mixed =
+        _mm256_add_epi16(shuffle_i32(side[0], side[1], 0x88), shuffle_i32(side[0], side[1], 0xdd));
+    const __m256i start =
+        _mm256_cvtepi16_epi32(_mm_load_si128((const __m128i *)(const void *)(a->sums + 8 * half)));
+    const __m256i sums = _mm256_add_epi32(add_pairs(_mm256_permute4x64_epi64(mixed, 0xd8)), start);
+    const __m128i words = _mm_unpacklo_epi32(load_4(w), load_4(w + f->n_bytes));
+    const __m128 da = _mm_load_ps(a->scale + 4 * half);
+    const __m256 da_twice = _mm256_set_m128(_mm_unpackhi_ps(da, da), _mm_unpacklo_ps(da, da));
+    return _mm256_mul_ps(_mm256_mul_ps(f->scales(_mm256_castsi128_si256(words)), da_twice),
+                         _mm256_cvtepi32_ps(sums));
+}
+
+/* A chunk of one row: one vector of terms, or two, LANES vectors apart. */
+QNI_INLINE void terms_of_chunk(const dot_format *f, const uint8_t *w, const few_column *a,
+                               __m256 *terms)
+{
+    ask_ahead(w, CHUNK / f->n_elems * f->n_bytes);
+    if (f->step == 32) {
+        terms[0] = terms_of_steps(f, w, a);
+        return;
+    }
+    terms[0] = terms_of_half_steps(f, w, a, 0);
+    terms[LANES] = terms_of_half_steps(f, w + CHUNK / 2 / f->n_elems * f->n_bytes, a, 1);
 }
 
 /* The rows of eight vectors added up one after the other: lane r gets the lanes of t[r]. */
@@ -269,24 +383,25 @@ QNI_INLINE int terms_of_segment(const dot_format *f, const uint8_t *w, int64_t n
         return (n_chunks + LANES - 1) / LANES;
     }
     const int n_whole = (int)(n_elems / CHUNK);
+    const int n_vectors = CHUNK / LANES / f->step; /* of a chunk */
     QNI_ROLLED for (int k = 0; k < n_whole; k++)
     {
-        terms[k * LANES] = terms_of_steps(f, w + k * n_chunk_bytes, &a->chunk[k]);
+        terms_of_chunk(f, w + k * n_chunk_bytes, &a->chunk[k], terms + k * n_vectors * LANES);
     }
     if (n_whole < n_chunks) { /* the rest is zeros */
         uint8_t last[CHUNK / 32 * sizeof(qni_block_q8_1)] = {0};
         memcpy(last, w + n_whole * n_chunk_bytes,
                (size_t)(n_elems % CHUNK / f->n_elems * f->n_bytes));
-        terms[n_whole * LANES] = terms_of_steps(f, last, &a->chunk[n_whole]);
+        terms_of_chunk(f, last, &a->chunk[n_whole], terms + n_whole * n_vectors * LANES);
     }
-    return n_chunks;
+    return n_chunks * n_vectors;
 }
 
 /* n_elems elements of up to eight rows and one column. */
 QNI_INLINE void dot_few_lanes(const dot_format *f, const uint8_t *w, int64_t w_stride, int n_rows,
                               int64_t n_elems, const few_columns *a, bool is_first, float *out)
 {
-    __m256 terms[SEGMENT * LANES];
+    __m256 terms[2 * SEGMENT * LANES];
     QNI_ALIGNED(32) float y[LANES] = {0};
     int n_vectors = 0;
     QNI_ROLLED for (int r = 0; r < n_rows; r++)
@@ -403,6 +518,17 @@ QNI_INLINE void widen_stage(const dot_format *f, const uint8_t *codes, int j, ti
     }
 }
 
+QNI_INLINE __m256i staged_codes(const dot_format *f, const uint8_t *w, const block_head *head,
+                                int j)
+{
+    const __m256i codes = f->bytes(w, head, j);
+    if (!f->signs) {
+        return codes;
+    }
+    return _mm256_add_epi8(turn_signs(codes, f->signs(w, head, j)),
+                           _mm256_set1_epi8((char)f->tile.bias));
+}
+
 /* n elements of up to 16 rows. */
 QNI_INLINE void stage_rows(const dot_format *f, const uint8_t *w, int64_t w_stride, int n_rows,
                            int n, tile_stage *to)
@@ -423,7 +549,7 @@ QNI_INLINE void stage_rows(const dot_format *f, const uint8_t *w, int64_t w_stri
                 f->begin(block, &head);
                 stage_head(f, &head, b, r, &to->heads);
                 for (int j = 0; j < n_subs; j++) {
-                    rows[b * n_subs + j][i] = f->bytes(block, &head, j);
+                    rows[b * n_subs + j][i] = staged_codes(f, block, &head, j);
                 }
             }
         }

@@ -28,7 +28,8 @@ typedef struct block_head {
     float offset;   /* dmin, or m */
     QNI_ALIGNED(32) int16_t factor[16];
     QNI_ALIGNED(32) int16_t minima[16]; /* of each 16 elements */
-    QNI_ALIGNED(32) int8_t shift[32];   /* of each octet (iq1_m) */
+    QNI_ALIGNED(32) uint16_t index[64]; /* of points (codebook types) */
+    QNI_ALIGNED(32) uint8_t octet[32];  /* what eight elements share: signs, or a shift */
 } block_head;
 
 typedef void (*dot_begin_fn)(const void *block, block_head *head);
@@ -39,7 +40,9 @@ typedef __m256 (*dot_scales_fn)(__m256i words);
 typedef struct dot_format {
     dot_begin_fn begin;
     dot_bytes_fn bytes;   /* codes of elements 32 j .. 32 j + 31 of the block, plus tile.bias */
-    dot_scales_fn scales; /* of blocks from their first four bytes, where a step has 32 elements */
+    dot_bytes_fn signs;   /* or their magnitudes, and -1 where they are negative; or NULL */
+    dot_scales_fn scales; /* of blocks from their first four bytes; NULL for super-blocks */
+    bool has_points;      /* of a codebook */
     bool has_factors;     /* the codes of 16 elements are to be multiplied by head.factor */
     int n_elems;          /* of a block */
     int n_bytes;

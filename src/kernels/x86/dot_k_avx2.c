@@ -163,34 +163,28 @@ QNI_INLINE void begin_tq1_0(const void *p, block_head *head)
     head->scale[0] = scale_of(block->d);
 }
 
-/* Trit n of 32 bytes: bits carried out of the top by the third of three, at three times the byte
- * for each trit before. Taking 128 off all the way makes the comparisons signed. */
-QNI_INLINE __m256i trits_of(__m256i bytes, int n)
+/* Three to the n times each byte: what multiplying by three next carries out is trit n. */
+QNI_INLINE __m256i move_trits(__m256i bytes, int n)
 {
-    __m256i v = _mm256_xor_si256(bytes, _mm256_set1_epi8(-128));
     QNI_UNROLL for (int i = 0; i < n; i++)
     {
-        v = _mm256_add_epi8(v, _mm256_add_epi8(v, v));
+        bytes = _mm256_add_epi8(bytes, _mm256_add_epi8(bytes, bytes));
     }
-    const __m256i is_one = _mm256_cmpgt_epi8(v, _mm256_set1_epi8(85 - 128));
-    const __m256i is_two = _mm256_cmpgt_epi8(v, _mm256_set1_epi8(170 - 128));
+    return bytes;
+}
+
+/* byte * 3 / 256. The bytes are less 128, so that signed comparisons order them. */
+QNI_INLINE __m256i top_trits(__m256i bytes)
+{
+    const __m256i is_one = _mm256_cmpgt_epi8(bytes, _mm256_set1_epi8(85 - 128));
+    const __m256i is_two = _mm256_cmpgt_epi8(bytes, _mm256_set1_epi8(170 - 128));
     return _mm256_sub_epi8(_mm256_abs_epi8(is_one), is_two);
 }
 
-/* Trits first and first + 1 of 16 bytes. */
-QNI_INLINE __m256i trits_of_16(__m128i bytes, int first)
+/* Less 128, which stays so when they are moved: 3 * 128 is 128 (mod 256). */
+QNI_INLINE __m256i less_128(__m256i bytes)
 {
-    const __m256i both = _mm256_broadcastsi128_si256(bytes);
-    return _mm256_blend_epi32(trits_of(both, first), trits_of(both, first + 1), 0xf0);
-}
-
-/* Trit n of 4 bytes, for n = 0..3. */
-QNI_INLINE __m128i trits_of_4(const uint8_t *bytes)
-{
-    const __m256i v = _mm256_set1_epi32((int32_t)qni_load_u32le(bytes));
-    const __m256i a = _mm256_blend_epi32(trits_of(v, 0), trits_of(v, 1), 0xaa);
-    const __m256i b = _mm256_blend_epi32(trits_of(v, 2), trits_of(v, 3), 0xaa);
-    return _mm256_castsi256_si128(_mm256_blend_epi32(a, b, 0xcc));
+    return _mm256_xor_si256(bytes, _mm256_set1_epi8(-128));
 }
 
 QNI_INLINE __m256i bytes_tq1_0(const void *p, const block_head *head, int j)
@@ -198,13 +192,19 @@ QNI_INLINE __m256i bytes_tq1_0(const void *p, const block_head *head, int j)
     const qni_block_tq1_0 *block = p;
     (void)head;
     if (j < 5) {
-        return trits_of(load_32(block->qs), j);
+        return top_trits(move_trits(less_128(load_32(block->qs)), j));
     }
-    const __m128i bytes = load_16(block->qs + 32);
+    const __m256i both = less_128(_mm256_broadcastsi128_si256(load_16(block->qs + 32)));
     if (j < 7) {
-        return trits_of_16(bytes, 2 * (j - 5));
+        const __m256i first = move_trits(both, 2 * (j - 5));
+        return top_trits(_mm256_blend_epi32(first, move_trits(first, 1), 0xf0));
     }
-    const __m256i fifth = trits_of(_mm256_castsi128_si256(bytes), 4);
-    return _mm256_inserti128_si256(fifth, trits_of_4(block->qh), 1);
+    const __m256i last = less_128(_mm256_set1_epi32((int32_t)qni_load_u32le(block->qh)));
+    const __m256i once = move_trits(last, 1);
+    const __m256i twice = move_trits(once, 1);
+    const __m256i low = _mm256_blend_epi32(last, once, 0xaa);
+    const __m256i high = _mm256_blend_epi32(twice, move_trits(twice, 1), 0xaa);
+    return top_trits(
+        _mm256_blend_epi32(move_trits(both, 4), _mm256_blend_epi32(low, high, 0xcc), 0xf0));
 }
 DOT_SUPER(tq1_0, PLAIN, k, 1, false, 32, 0)

@@ -1,14 +1,11 @@
-/* dot_words_avx2_internal.h — integer products on AVX2 of rows as they are, codes as 16-bit words:
- * for nvfp4, whose steps have 16 elements, so that no sum of bytes would be long enough to pay.
+/* dot_words_avx2_internal.h — integer products on AVX2 of rows as they are with many columns, codes
+ * as 16-bit words: for nvfp4, whose steps have 16 elements, so that no sum of bytes would be long
+ * enough to pay. An output has the bits that dot_format_avx2_internal.h defines.
  *
- * One multiply-add of pairs (vpmaddwd) is the whole inner loop. An output has the bits that
- * dot_format_avx2_internal.h defines.
- *
- * Few columns: a row's integers meet each column along k; the eight lanes are added up per step.
- *
- * Many columns: 16 rows are transposed into pairs of elements, [128 pairs][16 rows][2], so that a
- * lane is a row; columns are widened to 16 bits once for a group of rows, and a pair of them is
- * broadcast from memory. A micro-tile is 16 rows by 4 columns: eight sums in registers.
+ * 16 rows are transposed into pairs of elements, [128 pairs][16 rows][2], so that a lane is a row;
+ * columns are widened to 16 bits once for a group of rows, and a pair of them is broadcast from
+ * memory. A micro-tile is 16 rows by 4 columns: eight sums in registers. One multiply-add of pairs
+ * (vpmaddwd) is the whole inner loop.
  *
  *   w[p]:  r0e0 r0e1 r1e0 r1e1 ... r7e0 r7e1 | r8e0 ... r15e1        a:  e0 e1 e0 e1 ... */
 #ifndef QNI_DOT_WORDS_AVX2_INTERNAL_H
@@ -68,7 +65,9 @@ QNI_INLINE void read_row(const dot_format *f, const uint8_t *w, int n, row_chunk
             out->scale[b * n_steps + s] = head.scale[s];
         }
         for (int j = 0; j < f->n_elems / 32; j++) {
-            const codes_32 c = widen_codes(f->bytes(w, &head, j));
+            const __m256i codes = _mm256_permute4x64_epi64(f->bytes(w, &head, j), 0xd8);
+            const __m256i bias = _mm256_set1_epi8((char)f->tile.bias);
+            const codes_32 c = widen_codes(_mm256_sub_epi8(codes, bias));
             store_i16(out->code + b * f->n_elems + 32 * j, c.lo);
             store_i16(out->code + b * f->n_elems + 32 * j + 16, c.hi);
         }
@@ -85,74 +84,7 @@ QNI_INLINE void read_col(const dot_format *f, const uint8_t *a, int n, col_chunk
     }
 }
 
-/* --- few columns
- * ----------------------------------------------------------------------------------
- */
-
-/* Eight steps: the first half of a chunk at h = 0. */
-QNI_INLINE __m256 terms_16(const row_chunk *w, const col_chunk *a, int h)
-{
-    __m256i v[8];
-    for (int s = 0; s < 8; s++) {
-        const int at = 128 * h + STEP * s;
-        v[s] = _mm256_madd_epi16(load_i16(w->code + at), load_i16(a->code + at));
-    }
-    const __m256 scale =
-        _mm256_mul_ps(_mm256_load_ps(w->scale + 8 * h), _mm256_load_ps(a->scale + 8 * h));
-    return _mm256_mul_ps(scale, _mm256_cvtepi32_ps(sum_lanes_x8(v)));
-}
-
-QNI_INLINE float add_in_order(__m256 terms, int n, float y)
-{
-    QNI_ALIGNED(32) float t[8];
-    _mm256_store_ps(t, terms);
-    for (int i = 0; i < n; i++) {
-        y += t[i];
-    }
-    return y;
-}
-
-QNI_INLINE float add_chunk(const row_chunk *w, const col_chunk *a, int n, float y)
-{
-    y = add_in_order(terms_16(w, a, 0), n < 128 ? n / STEP : 8, y);
-    return n > 128 ? add_in_order(terms_16(w, a, 1), (n - 128) / STEP, y) : y;
-}
-
-/* Rows that share widened columns: few enough to stay streams of memory. */
-enum { FEW_ROWS = 8 };
-
-QNI_INLINE void dot_few_rows(const dot_format *f, const qni_dot_tile *tile, int64_t row, int n_rows,
-                             row_chunk *w, col_chunk *a)
-{
-    for (int64_t at = 0; at < tile->n_elems; at += CHUNK) {
-        const int n = (int)qni_min_i64(CHUNK, tile->n_elems - at);
-        const uint8_t *from = tile->w + row * tile->w_stride + at / f->n_elems * f->n_bytes;
-        for (int64_t c = 0; c < tile->n_cols; c++) {
-            read_col(f, tile->a + c * tile->a_stride + at / f->act_elems * f->act_bytes, n, &a[c]);
-        }
-        for (int r = 0; r < n_rows; r++) {
-            read_row(f, from + r * tile->w_stride, n, w);
-            for (int64_t c = 0; c < tile->n_cols; c++) {
-                float *y = tile->y + c * tile->y_stride + row + r;
-                *y = add_chunk(w, &a[c], n, at == 0 ? 0.0f : *y);
-            }
-        }
-    }
-}
-
-QNI_INLINE void dot_few(const dot_format *f, const qni_dot_tile *tile)
-{
-    col_chunk a[FEW_COLS];
-    row_chunk w;
-    memset(a, 0, sizeof a); /* elements past a short last chunk */
-    memset(&w, 0, sizeof w);
-    for (int64_t row = 0; row < tile->n_rows; row += FEW_ROWS) {
-        dot_few_rows(f, tile, row, (int)qni_min_i64(FEW_ROWS, tile->n_rows - row), &w, a);
-    }
-}
-
-/* --- many columns
- * ---------------------------------------------------------------------------------
+/* --- products ------------------------------------------------------------------------------------
  */
 
 /* Eight rows of eight 32-bit pairs, transposed; rows are CHUNK elements apart, results TILE_ROWS
