@@ -82,6 +82,9 @@ const uint8_t *qni_gguf_walk_strings(const uint8_t *p, const uint8_t *end, uint6
 /* Report a stop: `what` names the entry ("metadata key \"x\""), `base` is byte 0 of the file. */
 qn_status qni_gguf_fail_stop(const qni_gguf_stop *stop, const uint8_t *base, const char *what,
                              qn_error *err);
+/* Decode a scalar or string of a known type at p (all of it is there) without range checks. */
+void qni_gguf_decode(qn_gguf_type type, const uint8_t *p, bool is_big_endian,
+                     qn_gguf_value *out_value);
 
 /* --- names -------------------------------------------------------------------------------------
  */
@@ -127,6 +130,12 @@ bool qni_names_add(qni_gguf_names *names, const char *bytes, int64_t n_bytes, in
 bool qni_names_flush(qni_gguf_names *names, int64_t out_pair[2]);
 /* The index of a name, or -1. Any thread after the flush. */
 int64_t qni_names_find(const qni_gguf_names *names, const char *bytes, int64_t n_bytes);
+
+/* --- names of files -----------------------------------------------------------------------------
+ */
+
+#define QNI_MAX_SHARDS     65535 /* split.count is a u16 */
+#define QNI_N_SUFFIX_CHARS 20    /* -00001-of-00002.gguf */
 
 /* --- open files --------------------------------------------------------------------------------
  */
@@ -200,14 +209,11 @@ qn_status qni_gguf_forgive(qn_status status, const qn_gguf_options *options, qn_
 QN_NODISCARD qn_status qni_gguf_merge(qn_gguf *gguf, qn_error *err);
 QN_NODISCARD qn_status qni_gguf_open_parts(qn_gguf *gguf, const char *path, qn_error *err);
 
+/* Index of an entry of one part, or -1. */
+int64_t qni_gguf_part_find(const qni_gguf_part *part, const char *key);
 /* Free the sparse index of an entry's array, if one was made. */
 void qni_gguf_index_free(qni_gguf_index_slot *slot);
 /* The array of an entry that is one. */
 qn_gguf_array qni_gguf_entry_array(const qni_gguf_item *item, bool is_big_endian);
-/* Decode a scalar or string of a known type at p (all of it is there) without range checks. */
-void qni_gguf_decode(qn_gguf_type type, const uint8_t *p, bool is_big_endian,
-                     qn_gguf_value *out_value);
-/* Index of an entry of one part, or -1. */
-int64_t qni_gguf_part_find(const qni_gguf_part *part, const char *key);
 
 #endif

@@ -132,3 +132,8 @@ int64_t qni_names_find(const qni_gguf_names *names, const char *bytes, int64_t n
         }
     }
 }
+
+int64_t qni_gguf_part_find(const qni_gguf_part *part, const char *key)
+{
+    return qni_names_find(&part->keys, key, (int64_t)strlen(key));
+}

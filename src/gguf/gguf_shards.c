@@ -1,9 +1,6 @@
 /* gguf_shards.c — writing a model as several files, by gguf-split's rules and names. */
 #include "gguf/gguf_writer_internal.h"
 
-#define MAX_SHARDS     65535
-#define N_SUFFIX_CHARS 20 /* -00001-of-00002.gguf */
-
 struct qn_gguf_split {
     const qn_allocator *allocator;
     int64_t n;
@@ -146,9 +143,9 @@ static qn_status fill_split(qn_gguf_split *split, const qn_gguf_writer *writer,
                             const qn_gguf_split_options *options, const int64_t *shard_of,
                             qn_error *err)
 {
-    QN_CHECK(split->n <= MAX_SHARDS, err, QN_ERR_INVALID_SPLIT, -1,
+    QN_CHECK(split->n <= QNI_MAX_SHARDS, err, QN_ERR_INVALID_SPLIT, -1,
              "%" PRId64 " shards; at most %d can be counted: raise the limit", split->n,
-             MAX_SHARDS);
+             QNI_MAX_SHARDS);
     QN_CHECK(writer->n_live_tensors <= INT32_MAX, err, QN_ERR_INVALID_SPLIT, -1,
              "%" PRId64 " tensors are more than split.tensors.count can hold",
              writer->n_live_tensors);
@@ -223,7 +220,7 @@ static qn_status write_shard(qn_gguf_split *split, int64_t index, const char *pa
 
 qn_status qn_gguf_split_finish_paths(qn_gguf_split *split, const char *prefix, qn_error *err)
 {
-    const size_t n_path = strlen(prefix) + N_SUFFIX_CHARS + 1;
+    const size_t n_path = strlen(prefix) + QNI_N_SUFFIX_CHARS + 1;
     char *path = qni_alloc(split->allocator, n_path);
     qni_output *outputs = qni_alloc_array(split->allocator, split->n, sizeof *outputs);
     qn_status st = QN_OK;

@@ -22,60 +22,6 @@ bool qn_gguf_has(const qn_gguf *gguf, const char *key)
     return qni_gguf_part_find(&gguf->parts[0], key) >= 0;
 }
 
-static void set_int(qn_gguf_value *value, int64_t number)
-{
-    value->kind = QN_GGUF_KIND_INT;
-    value->as_int = number;
-}
-
-void qni_gguf_decode(qn_gguf_type type, const uint8_t *p, bool is_big_endian, qn_gguf_value *value)
-{
-    value->type = type;
-    switch (type) {
-    case QN_GGUF_U8:
-        set_int(value, p[0]);
-        return;
-    case QN_GGUF_I8:
-        set_int(value, (int8_t)p[0]);
-        return;
-    case QN_GGUF_U16:
-        set_int(value, qni_load_u16(p, is_big_endian));
-        return;
-    case QN_GGUF_I16:
-        set_int(value, (int16_t)qni_load_u16(p, is_big_endian));
-        return;
-    case QN_GGUF_U32:
-        set_int(value, qni_load_u32(p, is_big_endian));
-        return;
-    case QN_GGUF_I32:
-        set_int(value, (int32_t)qni_load_u32(p, is_big_endian));
-        return;
-    case QN_GGUF_U64:
-    case QN_GGUF_I64:
-        set_int(value, (int64_t)qni_load_u64(p, is_big_endian));
-        return;
-    case QN_GGUF_F32:
-        value->kind = QN_GGUF_KIND_FLOAT;
-        value->as_float = (double)qni_f32_from_bits(qni_load_u32(p, is_big_endian));
-        return;
-    case QN_GGUF_F64: {
-        const uint64_t bits = qni_load_u64(p, is_big_endian);
-        value->kind = QN_GGUF_KIND_FLOAT;
-        memcpy(&value->as_float, &bits, sizeof bits);
-        return;
-    }
-    case QN_GGUF_BOOL:
-        value->kind = QN_GGUF_KIND_BOOL;
-        value->as_bool = p[0] != 0;
-        return;
-    default: /* a string; arrays never come here */
-        value->kind = QN_GGUF_KIND_STRING;
-        value->as_string.n_bytes = (int64_t)qni_load_u64(p, is_big_endian);
-        value->as_string.bytes = (const char *)p + 8;
-        return;
-    }
-}
-
 qn_status qn_gguf_value_at(const qn_gguf *gguf, int64_t index, qn_gguf_value *out_value,
                            qn_error *err)
 {
@@ -203,7 +149,7 @@ static qn_status get_exact(const qn_gguf *gguf, const char *key, qn_gguf_type ty
     if (entry->type != type) {
         return fail_type(gguf, index, qn_gguf_type_name(type), err);
     }
-    const bool is_host_order = qn_gguf_is_big_endian(gguf) != qni_host_is_little_endian();
+    const bool is_host_order = gguf->parts[0].shard.is_big_endian != qni_host_is_little_endian();
     qni_copy_elems(out, entry->bytes, 1, n_bytes, !is_host_order);
     return QN_OK;
 }

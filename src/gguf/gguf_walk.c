@@ -1,4 +1,5 @@
-/* gguf_walk.c — finding the end of a metadata value without decoding it. */
+/* gguf_walk.c — metadata values in the bytes of a file: finding the end of one without decoding it,
+ * decoding one that is known to be whole. */
 #include "gguf/gguf_internal.h"
 
 static const uint8_t type_bytes[QN_GGUF_TYPE_LIMIT] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
@@ -191,5 +192,62 @@ qn_status qni_gguf_fail_stop(const qni_gguf_stop *stop, const uint8_t *base, con
                         "%s: %" PRIu64 " bytes expected, %" PRIu64
                         " are left; the file is cut short",
                         what, stop->need, stop->left);
+    }
+}
+
+/* --- values -------------------------------------------------------------------------------------
+ */
+
+static void set_int(qn_gguf_value *value, int64_t number)
+{
+    value->kind = QN_GGUF_KIND_INT;
+    value->as_int = number;
+}
+
+void qni_gguf_decode(qn_gguf_type type, const uint8_t *p, bool is_big_endian, qn_gguf_value *value)
+{
+    value->type = type;
+    switch (type) {
+    case QN_GGUF_U8:
+        set_int(value, p[0]);
+        return;
+    case QN_GGUF_I8:
+        set_int(value, (int8_t)p[0]);
+        return;
+    case QN_GGUF_U16:
+        set_int(value, qni_load_u16(p, is_big_endian));
+        return;
+    case QN_GGUF_I16:
+        set_int(value, (int16_t)qni_load_u16(p, is_big_endian));
+        return;
+    case QN_GGUF_U32:
+        set_int(value, qni_load_u32(p, is_big_endian));
+        return;
+    case QN_GGUF_I32:
+        set_int(value, (int32_t)qni_load_u32(p, is_big_endian));
+        return;
+    case QN_GGUF_U64:
+    case QN_GGUF_I64:
+        set_int(value, (int64_t)qni_load_u64(p, is_big_endian));
+        return;
+    case QN_GGUF_F32:
+        value->kind = QN_GGUF_KIND_FLOAT;
+        value->as_float = (double)qni_f32_from_bits(qni_load_u32(p, is_big_endian));
+        return;
+    case QN_GGUF_F64: {
+        const uint64_t bits = qni_load_u64(p, is_big_endian);
+        value->kind = QN_GGUF_KIND_FLOAT;
+        memcpy(&value->as_float, &bits, sizeof bits);
+        return;
+    }
+    case QN_GGUF_BOOL:
+        value->kind = QN_GGUF_KIND_BOOL;
+        value->as_bool = p[0] != 0;
+        return;
+    default: /* a string; arrays never come here */
+        value->kind = QN_GGUF_KIND_STRING;
+        value->as_string.n_bytes = (int64_t)qni_load_u64(p, is_big_endian);
+        value->as_string.bytes = (const char *)p + 8;
+        return;
     }
 }
