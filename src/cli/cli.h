@@ -157,13 +157,17 @@ int cli_file_error(const char *path, const char *what);
 /* A qn_log_fn, and the ctx that goes with it. */
 void cli_log(void *ctx, qn_log_level level, const char *message);
 void *cli_log_ctx(const cli_call *call);
+/* Say how many warnings were held back, if any were. */
+void cli_count_hidden_warnings(void);
 /* Flush stdout; CLI_FAILED (said) if anything written to it was lost, else `status`. */
 int cli_finish_output(int status);
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+/* From now on SIGINT and SIGTERM ask the job to stop, the second one ends the program. */
+void cli_catch_signals(void);
 /* True once SIGINT or SIGTERM came. */
 bool cli_is_interrupted(void);
-/* The run, idle, that the end of the program shall free, so that its temporary files go when memory
- * runs out between its steps; NULL: none. */
-void cli_hold_run(qn_run *run);
 /* Name the input that is mapped now, for the message if it is cut short under us; NULL: none. */
 void cli_guard_input(const char *path);
 

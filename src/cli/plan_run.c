@@ -70,6 +70,33 @@ static int fail_run(const plan_job *job, const qn_error *err)
     return CLI_FAILED;
 }
 
+/* --- the run that is idle -----------------------------------------------------------------------
+ */
+
+static qn_run *held_run;
+
+static void free_held_run(void)
+{
+    qn_run_free(held_run);
+    held_run = NULL;
+}
+
+/* The end of the program frees this one, so that its temporary files go when memory runs out
+ * between its steps; NULL: none. */
+static void hold_run(qn_run *run)
+{
+    static bool is_registered;
+
+    if (!is_registered) {
+        is_registered = atexit(free_held_run) == 0;
+    }
+    held_run = run;
+}
+
+/* --- steps
+ * ----------------------------------------------------------------------------------------
+ */
+
 /* begin, all items, the command's check, commit. */
 static int run_steps(const cli_call *call, const plan_job *job, qn_run **out_run)
 {
@@ -80,7 +107,7 @@ static int run_steps(const cli_call *call, const plan_job *job, qn_run **out_run
         return fail_run(job, &err);
     }
     const qn_status ran = qn_run_range(*out_run, 0, qn_plan_n_items(plan), &err);
-    cli_hold_run(*out_run);
+    hold_run(*out_run);
     if (ran != QN_OK) {
         return fail_run(job, &err);
     }
@@ -124,7 +151,7 @@ int plan_run(const cli_call *call, plan_job *job)
     if (status == CLI_OK) {
         status = show(call, job, run, &digests);
     }
-    cli_hold_run(NULL);
+    hold_run(NULL);
     qn_run_free(run);
     cli_digest_free(digests.digest);
     free(digests.hex);

@@ -5,7 +5,7 @@
 
 static void die_of_memory(void)
 {
-    cli_error("out of memory");
+    (void)fputs("quench: out of memory\n", stderr);
     exit(CLI_FAILED);
 }
 
@@ -144,28 +144,6 @@ void cli_text_escape(cli_text *text, const char *bytes, int64_t n_bytes, int64_t
         add_escaped(text, p + i, n, code);
         i += n == 0 ? 1 : n;
     }
-}
-
-int cli_read_text(const char *path, size_t n_max, cli_text *out_text)
-{
-    char block[4096];
-    size_t n;
-    FILE *file = fopen(path, "rb");
-
-    if (file == NULL) {
-        return cli_file_error(path, "cannot be opened");
-    }
-    cli_text_add(out_text, "", 0);
-    while ((n = fread(block, 1, sizeof block, file)) > 0 && out_text->n <= n_max) {
-        cli_text_add(out_text, block, n);
-    }
-    const int status = ferror(file) != 0 ? cli_file_error(path, "cannot be read") : CLI_OK;
-    (void)fclose(file);
-    if (out_text->n > n_max) {
-        cli_error("%s: larger than %zu bytes; is this the right file?", path, n_max);
-        return CLI_FAILED;
-    }
-    return status;
 }
 
 const char *cli_grouped(int64_t value, char *buf)
