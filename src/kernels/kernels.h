@@ -84,6 +84,10 @@ typedef void (*qni_arrange_fn)(const uint8_t *a, int64_t n_elems, uint8_t *out, 
 #define QNI_PROTO_arrange(symbol) \
     void symbol(const uint8_t *a, int64_t n_elems, uint8_t *out, int64_t stride)
 
+/* The same as dot with weights in the pairs of rows of QN_LAYOUT_Q4_KX2MMLA: w is the pair of the
+ * first row, and w_stride the bytes of a pair. Columns are rows of q8_K. */
+#define QNI_PROTO_dot_kx2mmla(symbol) void symbol(const qni_dot_tile *tile)
+
 /* The transposed product, on widened weights: y[c][k] += sum over r of s[c][r] * w[r][k], each sum
  * in order of r. Strides in floats. */
 typedef struct qni_spread_tile {

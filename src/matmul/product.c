@@ -48,7 +48,7 @@ static qn_status multiply_piece(void *ctx, int64_t piece, int worker, qn_error *
     return QN_OK;
 }
 
-/* Tiles multiply as they are. */
+/* Groups with a kernel of their own multiply as they are. */
 static qn_status multiply_tiles(void *ctx, int64_t piece, int worker, qn_error *err)
 {
     (void)worker, (void)err;
@@ -112,6 +112,14 @@ static qn_status run_pieces(qn_compute *compute, product_job *job, qni_work_fn p
     return qni_pool_run(compute->pool, n_pieces, piece, job, err);
 }
 
+/* A kernel for groups of this layout as they are; NULL: they become rows first. */
+static qni_dot_fn kernel_of_groups(const qn_compute *compute, const qni_rows *w)
+{
+    return w->layout->layout == QN_LAYOUT_Q4_KX2MMLA
+               ? qni_kernel_dot_kx2mmla(w->dtype, compute->isa)
+               : NULL;
+}
+
 /* a: rows of activations as they are stored. */
 static qn_status multiply(qn_compute *compute, const qni_rows *w, const uint8_t *a,
                           int64_t a_stride, int64_t n_cols, float *y, qn_error *err)
@@ -120,6 +128,11 @@ static qn_status multiply(qn_compute *compute, const qni_rows *w, const uint8_t 
                        0};
     if (!w->layout) {
         return run_pieces(compute, &job, multiply_piece, err);
+    }
+    const qni_dot_fn direct = kernel_of_groups(compute, w);
+    if (direct) {
+        job.dot = direct;
+        return run_pieces(compute, &job, multiply_tiles, err);
     }
     int64_t n_bytes = 0;
     QN_TRY(qn_dtype_row_bytes(w->dtype, w->n_in, &job.n_row_bytes, err));

@@ -97,10 +97,30 @@ static void run_tiles(const qni_kernel_row *row, const qni_dot_tile *t)
     row->kernel.dot_tiles(&tile);
 }
 
+/* In pairs of rows, columns as they are. */
+static void run_pairs(const qni_kernel_row *row, const qni_dot_tile *t)
+{
+    qni_dot_tile tile = *t;
+    tile.w_stride = qni_q4_kx2mmla_bytes(row->dtype, t->n_elems);
+    const int64_t n_a = t->n_cols * row_bytes(qni_dot_activation(row->dtype), t->n_elems);
+    uint8_t *w = guarded_w.end - (t->n_rows + 1) / 2 * tile.w_stride;
+    uint8_t *a = guarded_a.end - n_a;
+    for (int64_t r = 0; r < t->n_rows; r += 2) {
+        qni_q4_kx2mmla_pack(row->dtype, t->w + r * t->w_stride, t->w_stride,
+                            qni_min_i64(2, t->n_rows - r), t->n_elems, w + r / 2 * tile.w_stride);
+    }
+    memcpy(a, t->a, (size_t)n_a);
+    tile.w = w;
+    tile.a = a;
+    row->kernel.dot_kx2mmla(&tile);
+}
+
 static void run_kernel(const qni_kernel_row *row, const qni_dot_tile *tile)
 {
     if (row->operation == QNI_OP_dot_tiles) {
         run_tiles(row, tile);
+    } else if (row->operation == QNI_OP_dot_kx2mmla) {
+        run_pairs(row, tile);
     } else {
         run_rows(row, tile);
     }
@@ -565,7 +585,7 @@ int main(int argc, char **argv)
     const qni_kernel_row *row;
     for (int i = 0; (row = qni_kernel_row_at(i)) != NULL; i++) {
         if (row->operation != QNI_OP_dot && row->operation != QNI_OP_dot_tiles &&
-            row->operation != QNI_OP_spread) {
+            row->operation != QNI_OP_dot_kx2mmla && row->operation != QNI_OP_spread) {
             continue;
         }
         if (only && strcmp(qn_isa_name(row->isa), only) != 0) {

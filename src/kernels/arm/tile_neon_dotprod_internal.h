@@ -9,7 +9,11 @@
 
 #include "kernels/tile_internal.h"
 
+/* What tile_neon_i8mm_internal.h has set is one step further. */
+#ifndef TILE_NAME
 #define TILE_NAME(base) base##_neon_dotprod
+#define TILE_HAS_PAIRS  0
+#endif
 
 #define TILE_HAS_WORDS 0
 #define TILE_WIDEST    4

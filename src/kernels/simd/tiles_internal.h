@@ -21,6 +21,10 @@
 
 #include "kernels/tile_internal.h"
 
+#ifndef TILE_HAS_PAIRS /* primitives that take two columns at once */
+#define TILE_HAS_PAIRS 0
+#endif
+
 enum {
     TILE_FEW_COLS = 8,   /* up to here unpacking in registers costs less than staging */
     TILE_MAX_COLS = 128, /* columns that share a staged chunk */
@@ -149,6 +153,45 @@ QNI_INLINE void multiply_sub(const tile_type *f, const uint8_t *sub, const tile_
     }
 }
 
+#if TILE_HAS_PAIRS
+/* The same where an instruction takes eight elements of two columns; n_cols is even. */
+QNI_INLINE void multiply_sub_pairs(const tile_type *f, const uint8_t *sub, const tile_heads *heads,
+                                   const qni_column *a, int n_cols, int j, tile_i *total)
+{
+    const int n_unit = unit_of(f);
+    QNI_UNROLL for (int u = 0; u < TILE_SUB / n_unit; u++)
+    {
+        const int unit = TILE_SUB / n_unit * j + u;
+        tile_p s[TILE_COLS / 2];
+        QNI_UNROLL for (int c = 0; c < n_cols; c += 2)
+        {
+            const bool has_start = bias_of(f) != 0;
+            s[c / 2] = tile_start_pair(has_start ? a[c].start.whole[unit] : 0,
+                                       has_start ? a[c + 1].start.whole[unit] : 0);
+        }
+        QNI_UNROLL for (int i = 0; i < n_unit / 8; i++)
+        {
+            const int g = n_unit / 4 * u + 2 * i;
+            const int at = TILE_SUB * j + 4 * g;
+            const tile_e w = tile_eights(tile_codes(f, sub, g), tile_codes(f, sub, g + 1));
+            QNI_UNROLL for (int c = 0; c < n_cols; c += 2)
+            {
+                s[c / 2] =
+                    tile_add_pair(s[c / 2], &w, a[c].level.bytes + at, a[c + 1].level.bytes + at);
+            }
+        }
+        QNI_UNROLL for (int c = 0; c < n_cols; c++)
+        {
+            const tile_s sum = tile_of_pair(&s[c / 2], c % 2);
+            total[c] =
+                f->n_factor_elems
+                    ? tile_scale(total[c], sum, heads->factor[unit * n_unit / f->n_factor_elems])
+                    : tile_whole(total[c], sum);
+        }
+    }
+}
+#endif
+
 #if TILE_HAS_WORDS
 /* The same with codes of 16 bits, factors inside. */
 QNI_INLINE void multiply_sub_words(const tile_type *f, const uint8_t *sub, const tile_heads *heads,
@@ -175,6 +218,12 @@ QNI_INLINE void multiply_any(const tile_type *f, const uint8_t *sub, const tile_
 #if TILE_HAS_WORDS
     if (f->is_signed) {
         multiply_sub_words(f, sub, heads, a, n_cols, j, total);
+        return;
+    }
+#endif
+#if TILE_HAS_PAIRS
+    if (n_cols % 2 == 0) {
+        multiply_sub_pairs(f, sub, heads, a, n_cols, j, total);
         return;
     }
 #endif

@@ -295,6 +295,20 @@ static void packing_is_undone(void **state)
     assert_true(n_cases > 300);
 }
 
+/* The same bits; but the referee's terms of iq4_xs are those of sub-blocks, and where rows have no
+ * other kernel it meets tiles that have terms of blocks. */
+static void expect_same(qn_dtype dtype, qn_isa isa, const float *want, const float *got, int64_t n)
+{
+    const bool is_referee = qni_kernel_dot(dtype, isa) == qni_kernel_dot(dtype, QN_ISA_SCALAR);
+    if (dtype != QN_DTYPE_IQ4_XS || !is_referee) {
+        assert_memory_equal(want, got, (size_t)n * sizeof *got);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        assert_true(fabsf(want[i] - got[i]) <= 1e-4f * (1.0f + fabsf(want[i])));
+    }
+}
+
 static void products_do_not_depend_on_the_layout(void **state)
 {
     (void)state;
@@ -339,7 +353,7 @@ static void products_do_not_depend_on_the_layout(void **state)
                     assert_int_equal(qn_matmul(compute, &rhs, x, n_rows, want, NULL), QN_OK);
                     assert_int_equal(qn_matmul_packed(compute, packed, x, n_rows, got, NULL),
                                      QN_OK);
-                    assert_memory_equal(want, got, (size_t)(n_rows * N) * sizeof got[0]);
+                    expect_same(dtype, isas[i], want, got, n_rows * N);
                     n_cases++;
                 }
                 qn_packed_free(packed);
