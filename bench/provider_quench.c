@@ -61,17 +61,13 @@ static size_t encode(int id, const float *src, void *dst, int64_t n_rows, int64_
 }
 
 /* The interface gives a decoder and an activation quantizer no type: one function for each. */
-#define FOR_EACH_TYPE(X)                                                                         \
-    X(Q4_0)                                                                                      \
-    X(Q4_1)                                                                                      \
-    X(Q5_0)                                                                                      \
-    X(Q5_1)                                                                                      \
-    X(Q8_0)                                                                                      \
-    X(Q8_1)                                                                                      \
-    X(Q2_K)                                                                                      \
-    X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(Q8_K) X(IQ2_XXS) X(IQ2_XS) X(IQ3_XXS) X(IQ1_S) X(IQ4_NL)   \
-        X(IQ3_S) X(IQ2_S) X(IQ4_XS) X(IQ1_M) X(TQ1_0) X(TQ2_0) X(MXFP4) X(NVFP4) X(Q1_0) X(Q2_0) \
-            X(F16) X(BF16)
+/* clang-format off */
+#define FOR_EACH_TYPE(X)                                                            \
+    X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q8_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) \
+    X(Q6_K) X(Q8_K) X(IQ2_XXS) X(IQ2_XS) X(IQ3_XXS) X(IQ1_S) X(IQ4_NL) X(IQ3_S)     \
+    X(IQ2_S) X(IQ4_XS) X(IQ1_M) X(TQ1_0) X(TQ2_0) X(MXFP4) X(NVFP4) X(Q1_0) X(Q2_0) \
+    X(F16) X(BF16)
+/* clang-format on */
 
 static void decode_row(qn_dtype dtype, const void *x, float *y, int64_t k)
 {
@@ -155,6 +151,7 @@ static void *mm_new(int id, const void *w, int64_t n_out, int64_t n_in, int64_t 
     }
     options.n_threads = n_threads;
     options.isa = isa;
+    options.round_bf16 = true; /* as the peer */
     product *p = must_alloc(sizeof *p);
     must(qn_compute_new(&options, &p->compute, &err), &err);
     p->n_copies = n_copies;

@@ -6,6 +6,10 @@
  * comes out. An element of y depends on its row of x and its row of w only: neither on M, nor on
  * threads, nor on how the work is cut. It may differ in the last bits between instruction sets.
  *
+ * Activations that meet bf16 weights stay f32 unless qn_compute_options asks to round them to bf16:
+ * then they do on every instruction set, and packed weights are multiplied by the processor's bf16
+ * dot product where it has one.
+ *
  * A row of x that holds a NaN or an infinity gives a row of NaN if the weights are quantized; with
  * f32, f16 and bf16 weights such values propagate as in f32 arithmetic. */
 #ifndef QUENCH_MATMUL_H
@@ -31,11 +35,12 @@ typedef struct qn_compute_options {
     int64_t
         n_cache_bytes; /* most bytes of packed copies of QN_RHS_STABLE_PROCESS weights; 0: none */
     const qn_allocator *allocator; /* NULL: malloc; must outlive the handle */
+    bool round_bf16; /* round activations of bf16 weights to bf16, as ggml does: see below */
 } qn_compute_options;
 
-#define QN_COMPUTE_OPTIONS_INIT                             \
-    {                                                       \
-        sizeof(qn_compute_options), 0, QN_ISA_BEST, 0, NULL \
+#define QN_COMPUTE_OPTIONS_INIT                                    \
+    {                                                              \
+        sizeof(qn_compute_options), 0, QN_ISA_BEST, 0, NULL, false \
     }
 
 /** Start the threads. The caller owns *out_compute: qn_compute_free().
@@ -72,7 +77,8 @@ typedef struct qn_rhs {
 } qn_rhs;
 
 /** The type that activations are quantized to for weights of a type: q8_0, q8_1 or q8_K; f32 for
- * f32, f16 and bf16 weights, which are widened; QN_DTYPE_NONE: no product with this type. */
+ * f32, f16 and bf16 weights, which are widened (see qn_compute_options.round_bf16); QN_DTYPE_NONE:
+ * no product with this type. */
 QN_API qn_dtype qn_activation_dtype(qn_dtype weights);
 
 /** Quantize rows of activations: the codec's functions, threaded.

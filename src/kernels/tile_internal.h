@@ -11,6 +11,8 @@
  * A plane of a sub-block is vectors of 64 bytes: row r has bytes 4 r .. 4 r + 3, which belong to
  * the four elements of a group (element 4 g + b is byte b of group g = 0..7):
  *
+ *   16 bits  16 vectors, two elements of every row in each (bf16; a row may end anywhere, and is
+ *            continued with zeros to the end of its sub-block)
  *   8 bits   8 vectors, group g in vector g
  *   4 bits   4 vectors, groups v and v + 4 in the low and high nibbles of vector v
  *   2 bits   2 vectors, groups 4 v .. 4 v + 3 at bits 0, 2, 4, 6 of vector v

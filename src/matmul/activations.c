@@ -12,6 +12,32 @@ typedef struct quantize_job {
     int64_t n_piece_rows;
 } quantize_job;
 
+/* NaN and infinities stay what they are. */
+static void round_row(const float *x, int64_t row_len, uint8_t *out)
+{
+    for (int64_t i = 0; i < row_len; i++) {
+        const float rounded = qni_bf16_to_f32(qni_bf16_from_f32(x[i]));
+        memcpy(out + i * (int64_t)sizeof rounded, &rounded, sizeof rounded);
+    }
+}
+
+static void quantize_row(const quantize_job *job, int64_t row, uint8_t *out)
+{
+    const qni_quantized *to = job->to;
+    const float *x = job->x + row * job->row_len;
+    if (to->dtype == QN_DTYPE_F32) {
+        to->is_bad[row] = false;
+        round_row(x, job->row_len, out);
+        return;
+    }
+    to->is_bad[row] = qn_find_non_finite(x, job->row_len) >= 0;
+    if (to->is_bad[row]) {
+        memset(out, 0, (size_t)to->stride);
+    } else {
+        (void)job->encode(x, 1, job->row_len, NULL, NULL, out);
+    }
+}
+
 static qn_status quantize_piece(void *ctx, int64_t piece, int worker, qn_error *err)
 {
     (void)worker, (void)err;
@@ -20,14 +46,8 @@ static qn_status quantize_piece(void *ctx, int64_t piece, int worker, qn_error *
     const int64_t first = piece * job->n_piece_rows;
     const int64_t last = qni_min_i64(first + job->n_piece_rows, to->n_rows);
     for (int64_t row = first; row < last; row++) {
-        const float *x = job->x + row * job->row_len;
-        to->is_bad[row] = qn_find_non_finite(x, job->row_len) >= 0;
         uint8_t *out = to->bytes + row * to->stride;
-        if (to->is_bad[row]) {
-            memset(out, 0, (size_t)to->stride);
-        } else {
-            (void)job->encode(x, 1, job->row_len, NULL, NULL, out);
-        }
+        quantize_row(job, row, out);
         if (to->arrange) {
             to->arrange(out, job->row_len, to->columns + row * QNI_COLUMN_BYTES,
                         to->n_rows * QNI_COLUMN_BYTES);

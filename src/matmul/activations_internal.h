@@ -1,11 +1,11 @@
-/* activations_internal.h — quantized rows of x. */
+/* activations_internal.h — rows of x as products take them: quantized, or rounded to bf16. */
 #ifndef QNI_ACTIVATIONS_INTERNAL_H
 #define QNI_ACTIVATIONS_INTERNAL_H
 
 #include "matmul/compute_internal.h"
 
 typedef struct qni_quantized {
-    qn_dtype dtype;
+    qn_dtype dtype; /* F32: floats with the values of bf16 numbers */
     int64_t n_rows;
     int64_t stride; /* bytes of a row */
     uint8_t *bytes;

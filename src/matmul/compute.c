@@ -33,6 +33,7 @@ qn_status qn_compute_new(const qn_compute_options *options, qn_compute **out_com
     }
     compute->allocator = read.allocator;
     compute->isa = read.isa;
+    compute->round_bf16 = read.round_bf16;
     compute->n_cache_bytes = read.n_cache_bytes;
     const qn_status st = qni_pool_new(read.n_threads, read.allocator, &compute->pool, err);
     if (st != QN_OK) {

@@ -49,6 +49,7 @@ struct qn_compute {
     const qn_allocator *allocator;
     qni_pool *pool;
     qn_isa isa;
+    bool round_bf16;
     qni_scratch activations; /* quantized rows of x, then a flag each */
     qni_scratch columns;     /* the same arranged for tiles */
     qni_scratch tiles;       /* widened or unpacked weights, one part a worker */

@@ -21,9 +21,13 @@ static const qni_layout_row *find_layout(qn_layout layout)
     return NULL;
 }
 
-/* Tiles where there are kernels for them, else rows. */
+/* Tiles where there are kernels for them, else rows. The kernels of bf16 tiles round activations.
+ */
 static qn_layout default_layout(const qn_compute *compute, qn_dtype dtype)
 {
+    if (dtype == QN_DTYPE_BF16 && !compute->round_bf16) {
+        return QN_LAYOUT_ROWS;
+    }
     return qni_kernel_dot_tiles(dtype, compute->isa) ? QN_LAYOUT_TILES : QN_LAYOUT_ROWS;
 }
 

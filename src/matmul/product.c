@@ -234,7 +234,8 @@ static qn_status multiply_rows(qn_compute *compute, const qni_rows *w, const flo
     if (n_rows == 0) {
         return QN_OK;
     }
-    if (qni_dot_activation(w->dtype) != QN_DTYPE_F32) {
+    const bool is_rounded = compute->round_bf16 && w->dtype == QN_DTYPE_BF16;
+    if (is_rounded || qni_dot_activation(w->dtype) != QN_DTYPE_F32) {
         return multiply_quantized(compute, w, x, n_rows, y, err);
     }
     return multiply(compute, w, (const uint8_t *)x, w->n_in * (int64_t)sizeof(float), n_rows, y,

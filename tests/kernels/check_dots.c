@@ -342,10 +342,13 @@ static bool is_product(const qni_kernel_row *row, const workspace *ws, int64_t r
 }
 
 /* The kernel over rows that the same machine would use, if it does the same sequence of float
- * operations: the referees of a few types do another. */
+ * operations: the referees of a few types do another, and so do kernels of floats. */
 static qni_dot_fn twin_of(const qni_kernel_row *row)
 {
     const qni_dot_fn twin = qni_kernel_dot(row->dtype, row->isa);
+    if (qni_dot_activation(row->dtype) == QN_DTYPE_F32) {
+        return NULL;
+    }
     return twin == qni_kernel_dot(row->dtype, QN_ISA_SCALAR) ? NULL : twin;
 }
 
@@ -383,6 +386,10 @@ static bool check_shape(const qni_kernel_row *row, const workspace *ws, int64_t 
     const qn_dtype partner = qni_dot_activation(row->dtype);
     test_fill(&rng, TEST_GAUSSIAN, ws->x, n_cols * n);
     test_fill(&rng, TEST_GAUSSIAN, ws->w, n_rows * n);
+    if (row->operation == QNI_OP_dot_tiles && partner == QN_DTYPE_F32) { /* bf16 numbers only */
+        quantize(QN_DTYPE_BF16, ws->x, n_cols, n, ws->a, ws->x_back);
+        memcpy(ws->x, ws->x_back, sizeof(float) * (size_t)(n_cols * n));
+    }
     quantize(row->dtype, ws->w, n_rows, n, ws->wq, ws->w_back);
     quantize(partner, ws->x, n_cols, n, ws->a, ws->x_back);
     if (partner ==
@@ -566,7 +573,7 @@ static void free_workspace(const workspace *ws)
 static bool can_run(qn_isa isa)
 {
 #ifdef CHECK_PLAIN_AVX512
-    if (isa == QN_ISA_AVX512) {
+    if (isa == QN_ISA_AVX512 || isa == QN_ISA_AVX512_BF16) {
         return true;
     }
 #endif

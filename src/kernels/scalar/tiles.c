@@ -43,6 +43,12 @@ int64_t qni_tile_field_bytes(qn_dtype dtype, int n_subs)
     return (n_bytes + TILE_VECTOR - 1) / TILE_VECTOR * TILE_VECTOR;
 }
 
+/* Sub-blocks of a chunk's part; only values of 16 bits leave the last one unfilled. */
+static int subs_of(int64_t n_elems)
+{
+    return (int)(qni_min_i64(TILE_CHUNK, n_elems) + TILE_SUB - 1) / TILE_SUB;
+}
+
 static int64_t chunk_bytes(qn_dtype dtype, int n_subs)
 {
     return qni_tile_field_bytes(dtype, n_subs) + n_subs * sub_bytes(&formats[dtype]);
@@ -50,7 +56,7 @@ static int64_t chunk_bytes(qn_dtype dtype, int n_subs)
 
 int64_t qni_tile_bytes(qn_dtype dtype, int64_t n_elems)
 {
-    const int n_rest = (int)(n_elems % TILE_CHUNK) / TILE_SUB;
+    const int n_rest = subs_of(n_elems % TILE_CHUNK);
     return n_elems / TILE_CHUNK * chunk_bytes(dtype, TILE_CHUNK / TILE_SUB) +
            (n_rest > 0 ? chunk_bytes(dtype, n_rest) : 0);
 }
@@ -76,8 +82,8 @@ static void put_stretch(uint8_t *bytes, uint8_t *levels, int n, int shift, int m
 }
 
 /* up: where the plane's bits are in a level. */
-static void each_stretch(const qni_tile_plane *plane, int up, int n_elems, uint8_t *block,
-                         uint8_t *levels, stretch_fn stretch)
+QNI_INLINE void each_stretch(const qni_tile_plane *plane, int up, int n_elems, uint8_t *block,
+                             uint8_t *levels, stretch_fn stretch)
 {
     if (plane->width == 0) {
         return;
@@ -92,15 +98,21 @@ static void each_stretch(const qni_tile_plane *plane, int up, int n_elems, uint8
     }
 }
 
-void qni_take_levels(qn_dtype dtype, const uint8_t *block, uint8_t *levels)
+/* All levels of a block of n_bytes. */
+QNI_INLINE void take_levels(const qni_tile_format *f, int n_elems, int n_bytes,
+                            const uint8_t *block, uint8_t *levels)
 {
-    const qni_tile_format *f = &formats[dtype];
-    const int n_elems = (int)qn_dtype_block_elems(dtype);
     uint8_t copy[QNI_SUPER];
-    memcpy(copy, block, (size_t)qn_dtype_block_bytes(dtype));
+    memcpy(copy, block, (size_t)n_bytes);
     memset(levels, 0, (size_t)n_elems);
     each_stretch(&f->low, 0, n_elems, copy, levels, take_stretch);
     each_stretch(&f->high, f->low.width, n_elems, copy, levels, take_stretch);
+}
+
+void qni_take_levels(qn_dtype dtype, const uint8_t *block, uint8_t *levels)
+{
+    take_levels(&formats[dtype], (int)qn_dtype_block_elems(dtype), (int)qn_dtype_block_bytes(dtype),
+                block, levels);
 }
 
 void qni_put_levels(qn_dtype dtype, uint8_t *levels, uint8_t *block)
@@ -120,7 +132,7 @@ typedef struct place {
     int shift;
 } place;
 
-static place plane_place(int width, int g)
+QNI_INLINE place plane_place(int width, int g)
 {
     switch (width) {
     case 8:
@@ -136,10 +148,11 @@ static place plane_place(int width, int g)
 
 /* Each plane holds `width` bits of a level from bit `up`. Four levels at a time: what is shifted
  * was masked, so that nothing crosses from byte to byte. */
-static void put_plane(int width, int up, const uint8_t *levels, uint8_t *row)
+QNI_INLINE void put_plane(int width, int up, const uint8_t *levels, uint8_t *row)
 {
     const uint32_t mask = 0x01010101u * ((1u << width) - 1);
-    for (int g = 0; width > 0 && g < 8; g++) {
+    QNI_UNROLL for (int g = 0; g < 8; g++)
+    {
         const place at = plane_place(width, g);
         uint32_t four;
         uint32_t bytes;
@@ -173,15 +186,36 @@ typedef struct tile_row {
     const qni_tile_format *format;
     int n_block_elems;
     int n_block_bytes;
+    int n_elems;
     int n_subs;
     int64_t subs_at;
     int row;
 } tile_row;
 
-static void pack_chunk_row(const tile_row *t, const uint8_t *block, uint8_t *chunk)
+/* Values of 16 bits, two of a row side by side. */
+static void put_words(const tile_row *t, const uint8_t *values, uint8_t *chunk)
 {
-    const qni_tile_format *f = t->format;
+    for (int i = 0; i < t->n_elems; i++) {
+        memcpy(chunk + TILE_VECTOR * (i / 2) + 4 * t->row + 2 * (i % 2), values + 2 * i, 2);
+    }
+}
+
+static void take_words(const tile_row *t, const uint8_t *chunk, uint8_t *values)
+{
+    for (int i = 0; i < t->n_elems; i++) {
+        memcpy(values + 2 * i, chunk + TILE_VECTOR * (i / 2) + 4 * t->row + 2 * (i % 2), 2);
+    }
+}
+
+/* Compiled once a type: f is a constant where this is inlined. */
+QNI_INLINE void pack_chunk_row(const qni_tile_format *f, const tile_row *t, const uint8_t *block,
+                               uint8_t *chunk)
+{
     uint8_t levels[TILE_CHUNK];
+    if (f->low.width == 16) {
+        put_words(t, block, chunk);
+        return;
+    }
     uint8_t *field = chunk;
     uint8_t *sub = chunk + t->subs_at + 4 * t->row;
     for (int at = 0; at < t->n_subs * TILE_SUB; at += t->n_block_elems) {
@@ -191,19 +225,49 @@ static void pack_chunk_row(const tile_row *t, const uint8_t *block, uint8_t *chu
         for (int i = 0; i < f->n_bytes; i++, field += TILE_ROWS) {
             field[t->row] = block[f->byte_at + i];
         }
-        qni_take_levels(t->dtype, block, levels);
+        take_levels(f, t->n_block_elems, t->n_block_bytes, block, levels);
         for (int i = 0; i < t->n_block_elems; i += TILE_SUB, sub += sub_bytes(f)) {
             put_plane(f->low.width, 0, levels + i, sub);
-            put_plane(f->high.width, f->low.width, levels + i, sub + TILE_VECTOR * f->low.width);
+            if (f->high.width > 0) {
+                put_plane(f->high.width, f->low.width, levels + i,
+                          sub + TILE_VECTOR * f->low.width);
+            }
         }
         block += t->n_block_bytes;
     }
 }
 
+typedef void (*pack_row_fn)(const tile_row *t, const uint8_t *block, uint8_t *chunk);
+
+#define QN_TILE(dtype, low_width, low_at, low_run, high_width, high_at, high_run, half_at, \
+                n_halves, byte_at, n_bytes)                                                \
+    static void pack_row_##dtype(const tile_row *t, const uint8_t *block, uint8_t *chunk)  \
+    {                                                                                      \
+        const qni_tile_format f = {{low_width, low_at, low_run},                           \
+                                   {high_width, high_at, high_run},                        \
+                                   half_at,                                                \
+                                   n_halves,                                               \
+                                   byte_at,                                                \
+                                   n_bytes};                                               \
+        pack_chunk_row(&f, t, block, chunk);                                               \
+    }
+#include "kernels/tiles.def"
+#undef QN_TILE
+
+static const pack_row_fn pack_rows[QN_DTYPE_LIMIT] = {
+#define QN_TILE(dtype, ...) [QN_DTYPE_##dtype] = pack_row_##dtype,
+#include "kernels/tiles.def"
+#undef QN_TILE
+};
+
 static void unpack_chunk_row(const tile_row *t, const uint8_t *chunk, uint8_t *block)
 {
     const qni_tile_format *f = t->format;
     uint8_t levels[TILE_CHUNK];
+    if (f->low.width == 16) {
+        take_words(t, chunk, block);
+        return;
+    }
     const uint8_t *field = chunk;
     const uint8_t *sub = chunk + t->subs_at + 4 * t->row;
     for (int at = 0; at < t->n_subs * TILE_SUB; at += t->n_block_elems) {
@@ -226,11 +290,13 @@ static void unpack_chunk_row(const tile_row *t, const uint8_t *chunk, uint8_t *b
 
 static tile_row row_of_chunk(qn_dtype dtype, int64_t n_elems_left, int row)
 {
-    const int n_subs = (int)(qni_min_i64(TILE_CHUNK, n_elems_left) / TILE_SUB);
+    const int n_elems = (int)qni_min_i64(TILE_CHUNK, n_elems_left);
+    const int n_subs = subs_of(n_elems);
     return (tile_row){dtype,
                       &formats[dtype],
                       (int)qn_dtype_block_elems(dtype),
                       (int)qn_dtype_block_bytes(dtype),
+                      n_elems,
                       n_subs,
                       qni_tile_field_bytes(dtype, n_subs),
                       row};
@@ -244,9 +310,9 @@ void qni_tile_pack(qn_dtype dtype, const uint8_t *rows, int64_t stride, int64_t 
         const int64_t from = at / qn_dtype_block_elems(dtype) * qn_dtype_block_bytes(dtype);
         for (int r = 0; r < n_rows; r++) {
             const tile_row t = row_of_chunk(dtype, n_elems - at, r);
-            pack_chunk_row(&t, rows + r * stride + from, group);
+            pack_rows[dtype](&t, rows + r * stride + from, group);
         }
-        group += chunk_bytes(dtype, (int)(qni_min_i64(TILE_CHUNK, n_elems - at) / TILE_SUB));
+        group += chunk_bytes(dtype, subs_of(n_elems - at));
     }
 }
 
@@ -259,6 +325,6 @@ void qni_tile_unpack(qn_dtype dtype, const uint8_t *group, int64_t n_rows, int64
             const tile_row t = row_of_chunk(dtype, n_elems - at, r);
             unpack_chunk_row(&t, group, rows + r * stride + to);
         }
-        group += chunk_bytes(dtype, (int)(qni_min_i64(TILE_CHUNK, n_elems - at) / TILE_SUB));
+        group += chunk_bytes(dtype, subs_of(n_elems - at));
     }
 }

@@ -65,6 +65,17 @@ PLAIN __m512i plain_castsi256(__m256i x) { __m512i r = plain_set1_epi32(0x5a5a5a
 
 PLAIN __m512 plain_sqrt_ps(__m512 x) { __m512 r; LANES_16 { r[i] = _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x[i]))); } return r; }
 PLAIN __m512 plain_fmadd_ps(__m512 a, __m512 b, __m512 c) { __m512 r; LANES_16 { r[i] = fmaf(a[i], b[i], c[i]); } return r; }
+/* Both products fused with the sum, the odd ones first; subnormal numbers are not taken for zeros here. */
+PLAIN float plain_bf16(__m512bh x, int i) { uint16_t h; uint32_t bits; float f; memcpy(&h, (const char *)&x + 2 * i, 2); bits = (uint32_t)h << 16; memcpy(&f, &bits, 4); return f; }
+PLAIN __m512 plain_dpbf16_ps(__m512 c, __m512bh a, __m512bh b)
+{
+    __m512 r;
+    LANES_16 {
+        const float odd = fmaf(plain_bf16(a, 2 * i + 1), plain_bf16(b, 2 * i + 1), c[i]);
+        r[i] = fmaf(plain_bf16(a, 2 * i), plain_bf16(b, 2 * i), odd);
+    }
+    return r;
+}
 /* To nearest even or down, whole numbers. */
 PLAIN __m512 plain_roundscale_ps(__m512 x, int how) { __m512 r; LANES_16 { r[i] = (how & 3) == 1 ? floorf(x[i]) : nearbyintf(x[i]); } return r; }
 /* Off by nearly as much as the instruction may be. */
@@ -226,6 +237,8 @@ PLAIN_REDUCE(plain_reduce_add_epi32, __m512i, int32_t, plain_of(x).v[0], (int32_
 #define _mm512_cvttps_epi32 plain_cvttps_epi32
 #undef _mm512_div_ps
 #define _mm512_div_ps plain_div_ps
+#undef _mm512_dpbf16_ps
+#define _mm512_dpbf16_ps plain_dpbf16_ps
 #undef _mm512_fmadd_ps
 #define _mm512_fmadd_ps plain_fmadd_ps
 #undef _mm512_i32gather_epi32

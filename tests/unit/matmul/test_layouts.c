@@ -211,8 +211,9 @@ static void q6_kx4_is_1096_bytes_of_4_rows(void **state)
     }
 }
 
-/* q4_0: 8 scales of 16 rows, then sub-blocks of 4 vectors; q6_K: a scale, 16 factors, zeros, then
- * sub-blocks of 4 + 2 vectors. */
+/* bf16: pairs of elements of 16 rows; the last sub-block is continued with zeros. q4_0: 8 scales of
+ * 16 rows, then sub-blocks of 4 vectors; q6_K: a scale, 16 factors, zeros, then sub-blocks of 4 + 2
+ * vectors. */
 static void tiles_are_planes_of_16_rows(void **state)
 {
     (void)state;
@@ -233,6 +234,16 @@ static void tiles_are_planes_of_16_rows(void **state)
                 const int byte = sub[64 * (e / 4 % 4) + 4 * r + e % 4];
                 assert_int_equal(e / 4 < 4 ? byte & 15 : byte >> 4, level);
             }
+        }
+    }
+    enum { ODD = 45 };
+    assert_int_equal(qni_tile_bytes(QN_DTYPE_BF16, ODD), 2 * 1024);
+    qni_tile_pack(QN_DTYPE_BF16, rows, 2 * ODD, 16, ODD, tile);
+    for (int r = 0; r < 16; r++) {
+        for (int e = 0; e < 64; e++) {
+            const uint8_t *value = tile + 64 * (e / 2) + 4 * r + 2 * (e % 2);
+            assert_memory_equal(value, e < ODD ? rows + 2 * (r * ODD + e) : (const uint8_t *)"\0",
+                                2);
         }
     }
     rows_case t;
@@ -269,25 +280,26 @@ static void packing_is_undone(void **state)
     (void)state;
     enum { N_MAX = 16, K = 768 };
     static uint8_t rows[N_MAX * K * 2];
-    static uint8_t back[N_MAX * K * 2];
+    static uint8_t back[N_MAX * K * 2 + 1];
     static uint8_t group[N_MAX * K * 4];
     int n_cases = 0;
     for (int id = 0; id < QN_DTYPE_LIMIT; id++) {
         const qn_dtype dtype = (qn_dtype)id;
-#define QN_LAYOUT(symbol, name, n_group_rows, prefix)                                        \
-    for (int n = 1; prefix##_fits(dtype) && n <= (n_group_rows); n++) {                      \
-        for (int k = 256; k <= K; k += 256 + (qn_dtype_block_elems(dtype) == 32 ? 32 : 0)) { \
-            int64_t n_row = 0;                                                               \
-            assert_int_equal(qn_dtype_row_bytes(dtype, k, &n_row, NULL), QN_OK);             \
-            fill_random(rows, n *n_row);                                                     \
-            memset(back, 0xa5, sizeof back);                                                 \
-            assert_true(prefix##_bytes(dtype, k) <= (int64_t)sizeof group);                  \
-            prefix##_pack(dtype, rows, n_row, n, k, group);                                  \
-            prefix##_unpack(dtype, group, n, k, back, n_row);                                \
-            assert_memory_equal(rows, back, (size_t)(n * n_row));                            \
-            assert_int_equal(back[n * n_row], 0xa5);                                         \
-            n_cases++;                                                                       \
-        }                                                                                    \
+#define QN_LAYOUT(symbol, name, n_group_rows, prefix)                             \
+    for (int n = 1; prefix##_fits(dtype) && n <= (n_group_rows); n++) {           \
+        const int n_block = (int)qn_dtype_block_elems(dtype);                     \
+        for (int k = 256; k <= K; k += 256 + (n_block < 256 ? 3 * n_block : 0)) { \
+            int64_t n_row = 0;                                                    \
+            assert_int_equal(qn_dtype_row_bytes(dtype, k, &n_row, NULL), QN_OK);  \
+            fill_random(rows, n *n_row);                                          \
+            memset(back, 0xa5, sizeof back);                                      \
+            assert_true(prefix##_bytes(dtype, k) <= (int64_t)sizeof group);       \
+            prefix##_pack(dtype, rows, n_row, n, k, group);                       \
+            prefix##_unpack(dtype, group, n, k, back, n_row);                     \
+            assert_memory_equal(rows, back, (size_t)(n * n_row));                 \
+            assert_int_equal(back[n * n_row], 0xa5);                              \
+            n_cases++;                                                            \
+        }                                                                         \
     }
 #include "kernels/layouts.def"
 #undef QN_LAYOUT

@@ -13,6 +13,13 @@
 
 #include "support/inputs.h"
 
+/* Fewer rows of weights where every instruction is emulated. */
+#if defined(QNT_EMULATED)
+enum { N_FEW = 7, N_GRADIENT = 9, N_LARGE = 1376 };
+#else
+enum { N_FEW = 37, N_GRADIENT = 150, N_LARGE = 11008 };
+#endif
+
 static test_rng rng = {0x13198a2e03707344u};
 
 static qn_compute *new_compute(int n_threads, int64_t n_cache_bytes, const qn_allocator *allocator)
@@ -111,7 +118,7 @@ static void every_type_multiplies(void **state)
         }
         n_types++;
         static const int64_t row_counts[] = {1, 2, 5, 17, 66};
-        const qn_rhs w = new_weights((qn_dtype)id, 37, 512);
+        const qn_rhs w = new_weights((qn_dtype)id, N_FEW, 512);
         for (size_t i = 0; i < sizeof row_counts / sizeof row_counts[0]; i++) {
             const int64_t n_rows = row_counts[i];
             float *x = new_floats(n_rows * w.n_in);
@@ -170,6 +177,53 @@ static void results_depend_on_operands_only(void **state)
         free(want);
         free(got);
     }
+}
+
+/* Activations rounded to bf16 on request, the same bits as if the caller had done it; tiles of bf16
+ * weights give the bytes back and multiply with and without the request. */
+static void bf16_activations_are_rounded_on_request(void **state)
+{
+    (void)state;
+    enum { M = 19, N = 37, K = 301 };
+    const qn_rhs w = new_weights(QN_DTYPE_BF16, N, K);
+    float *x = new_floats(M * K);
+    float *rounded = new_floats(M * K);
+    float *want = new_floats(M * N);
+    float *got = new_floats(M * N);
+    for (int i = 0; i < M * K; i++) {
+        uint32_t bits = qni_f32_bits(x[i]);
+        bits += 0x7fff + (bits >> 16 & 1); /* to nearest, ties to even */
+        rounded[i] = qni_f32_from_bits(bits & 0xffff0000u);
+    }
+    qn_compute_options options = QN_COMPUTE_OPTIONS_INIT;
+    options.n_threads = 2;
+    qn_compute *exact = NULL;
+    qn_compute *rounding = NULL;
+    assert_int_equal(qn_compute_new(&options, &exact, NULL), QN_OK);
+    options.round_bf16 = true;
+    assert_int_equal(qn_compute_new(&options, &rounding, NULL), QN_OK);
+    assert_int_equal(qn_matmul(exact, &w, rounded, M, want, NULL), QN_OK);
+    assert_int_equal(qn_matmul(rounding, &w, x, M, got, NULL), QN_OK);
+    assert_memory_equal(want, got, M * N * sizeof *got);
+    qn_packed *tiles = NULL;
+    assert_int_equal(qn_pack(exact, &w, QN_LAYOUT_TILES, &tiles, NULL), QN_OK);
+    assert_int_equal(qn_matmul_packed(exact, tiles, rounded, M, got, NULL), QN_OK);
+    assert_memory_equal(want, got, M * N * sizeof *got);
+    assert_int_equal(qn_matmul_packed(rounding, tiles, x, M, got, NULL), QN_OK);
+    for (int i = 0; i < M * N; i++) { /* another order of sums where there is a kernel of tiles */
+        assert_true(fabsf(got[i] - want[i]) <= 1e-4f * (1.0f + fabsf(want[i])));
+    }
+    x[3 * K + 7] = NAN;
+    assert_int_equal(qn_matmul_packed(rounding, tiles, x, M, got, NULL), QN_OK);
+    assert_true(isnan(got[3 * N]) && isnan(got[3 * N + N - 1]) && !isnan(got[2 * N]));
+    qn_packed_free(tiles);
+    qn_compute_free(exact);
+    qn_compute_free(rounding);
+    free_weights(&w);
+    free(x);
+    free(rounded);
+    free(want);
+    free(got);
 }
 
 /* More rows than are quantized at once. */
@@ -308,7 +362,7 @@ static void copies_keep_to_the_budget(void **state)
 static void gradients_are_those_of_the_widened_product(void **state)
 {
     (void)state;
-    enum { M = 3, N = 70, K = 1280 };
+    enum { M = 3, N = N_GRADIENT, K = 512 };
     qn_compute *compute = new_compute(2, 0, NULL);
     for (int id = 0; id < QN_DTYPE_LIMIT; id++) {
         if (qn_activation_dtype((qn_dtype)id) == QN_DTYPE_NONE) {
@@ -349,6 +403,31 @@ static void gradients_are_those_of_the_widened_product(void **state)
     qn_compute_free(compute);
 }
 
+/* More rows of dy, and of weights, than are taken at once; a row of dx has the same bits alone. */
+static void gradients_depend_on_operands_only(void **state)
+{
+    (void)state;
+    enum { M = 261, N = 131, K = 301 };
+    const qn_rhs w = new_weights(QN_DTYPE_BF16, N, K);
+    float *dy = new_floats(M * N);
+    float *together = new_floats(M * K);
+    float *alone = new_floats(M * K);
+    for (int n_threads = 1; n_threads <= 3; n_threads++) {
+        qn_compute *compute = new_compute(n_threads, 0, NULL);
+        assert_int_equal(qn_matmul_grad(compute, &w, dy, M, together, NULL), QN_OK);
+        for (int64_t m = 0; n_threads == 1 && m < M; m++) {
+            assert_int_equal(qn_matmul_grad(compute, &w, dy + m * N, 1, alone + m * K, NULL),
+                             QN_OK);
+        }
+        assert_memory_equal(together, alone, (size_t)(M * K) * sizeof *alone);
+        qn_compute_free(compute);
+    }
+    free_weights(&w);
+    free(dy);
+    free(together);
+    free(alone);
+}
+
 /* An allocator that counts. */
 typedef struct meter {
     atomic_llong now;
@@ -377,7 +456,7 @@ static void meter_free(void *ctx, void *p, size_t n_bytes, size_t alignment)
 static void gradients_need_little_memory(void **state)
 {
     (void)state;
-    enum { N = 11008, K = 4096, M = 2, N_THREADS = 2 };
+    enum { N = N_LARGE, K = 4096, M = 2, N_THREADS = 2 };
     meter m = {0};
     const qn_allocator allocator = {&m, meter_alloc, meter_free};
     qn_rhs w = {.dtype = QN_DTYPE_Q4_0, .n_out = N, .n_in = K, .n_bytes = (int64_t)N * K / 32 * 18};
@@ -539,11 +618,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_multiplies),
         cmocka_unit_test(results_depend_on_operands_only),
+        cmocka_unit_test(bf16_activations_are_rounded_on_request),
         cmocka_unit_test(many_rows_go_in_chunks),
         cmocka_unit_test(non_finite_rows_stay_apart),
         cmocka_unit_test(recycled_storage_is_never_stale),
         cmocka_unit_test(copies_keep_to_the_budget),
         cmocka_unit_test(gradients_are_those_of_the_widened_product),
+        cmocka_unit_test(gradients_depend_on_operands_only),
         cmocka_unit_test(gradients_need_little_memory),
         cmocka_unit_test(threads_share_a_weight),
         cmocka_unit_test(bad_operands_are_refused),
