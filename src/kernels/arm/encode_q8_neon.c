@@ -1,38 +1,36 @@
 /* encode_q8_neon.c — q8_0, q8_1 and q8_K on NEON. */
 #include "kernels/arm/vec_neon_internal.h"
 
-QNI_INLINE int32x4_t max_of_vi(vi x)
+typedef int32x4_t vi_part;
+
+QNI_INLINE vi_part vi_max_part(vi x)
 {
     return vmaxq_s32(vmaxq_s32(x.a, x.b), vmaxq_s32(x.c, x.d));
 }
 
-QNI_INLINE int32x4_t max_of_4(const vi *v)
-{
-    return vpmaxq_s32(vpmaxq_s32(max_of_vi(v[0]), max_of_vi(v[1])),
-                      vpmaxq_s32(max_of_vi(v[2]), max_of_vi(v[3])));
-}
-
-/* Lane i: the greatest lane of v[i]. */
-QNI_INLINE vi vi_reduce_max_x16(const vi *v)
-{
-    return (vi){max_of_4(v), max_of_4(v + 4), max_of_4(v + 8), max_of_4(v + 12)};
-}
-
-QNI_INLINE int32x4_t sum_of_vi(vi x)
+QNI_INLINE vi_part vi_add_part(vi x)
 {
     return vaddq_s32(vaddq_s32(x.a, x.b), vaddq_s32(x.c, x.d));
 }
 
-QNI_INLINE int32x4_t sum_of_4(const vi *v)
+QNI_INLINE int32x4_t max_of_4(const vi_part *v)
 {
-    return vpaddq_s32(vpaddq_s32(sum_of_vi(v[0]), sum_of_vi(v[1])),
-                      vpaddq_s32(sum_of_vi(v[2]), sum_of_vi(v[3])));
+    return vpmaxq_s32(vpmaxq_s32(v[0], v[1]), vpmaxq_s32(v[2], v[3]));
 }
 
-/* Lane i: the sum of the lanes of v[i]. */
-QNI_INLINE vi vi_reduce_add_x16(const vi *v)
+QNI_INLINE vi vi_max_of_parts(const vi_part *parts)
 {
-    return (vi){sum_of_4(v), sum_of_4(v + 4), sum_of_4(v + 8), sum_of_4(v + 12)};
+    return (vi){max_of_4(parts), max_of_4(parts + 4), max_of_4(parts + 8), max_of_4(parts + 12)};
+}
+
+QNI_INLINE int32x4_t sum_of_4(const vi_part *v)
+{
+    return vpaddq_s32(vpaddq_s32(v[0], v[1]), vpaddq_s32(v[2], v[3]));
+}
+
+QNI_INLINE vi vi_add_of_parts(const vi_part *parts)
+{
+    return (vi){sum_of_4(parts), sum_of_4(parts + 4), sum_of_4(parts + 8), sum_of_4(parts + 12)};
 }
 
 QNI_INLINE uint32x4_t max_unsigned(int32x4_t x, int32x4_t y)
@@ -57,6 +55,22 @@ QNI_INLINE uint32_t vi_reduce_max_unsigned(vi x)
 QNI_INLINE vi vi_nearest(vf x)
 {
     return (vi){vcvtnq_s32_f32(x.a), vcvtnq_s32_f32(x.b), vcvtnq_s32_f32(x.c), vcvtnq_s32_f32(x.d)};
+}
+
+#define ROUNDED_TIMES 1.0f
+
+QNI_INLINE vi levels_of_16(const float *x, float inverse)
+{
+    const vf v = vf_mul(vf_load(x), vf_set(inverse));
+    return (vi){vcvtaq_s32_f32(v.a), vcvtaq_s32_f32(v.b), vcvtaq_s32_f32(v.c), vcvtaq_s32_f32(v.d)};
+}
+
+QNI_INLINE vi_part put_rounded(const float *x, float inverse, int8_t *to)
+{
+    const vi low = levels_of_16(x, inverse);
+    const vi high = levels_of_16(x + VL, inverse);
+    vi_store_i8x2(to, low, high);
+    return vi_add_part(vi_add(low, high));
 }
 
 #include "kernels/simd/encode_q8_internal.h"

@@ -7,7 +7,13 @@
  *
  * Magnitudes compare as integers, so that NaN and infinity win and show themselves; blocks with
  * one, or with a scale whose inverse overflows, go to the referee. What is left is finite, and
- * levels lie in -127..127 without a clamp. Compiled once for each instruction set. */
+ * levels lie in -127..127 without a clamp. Compiled once for each instruction set, which brings
+ *
+ *   vi_part                      what is left of a vector half-way to its maximum or sum
+ *   vi_max_part(), vi_add_part() that of a vector; _of_parts(): the results of sixteen, one a lane
+ *   vi_max_unsigned(), vi_reduce_max_unsigned(), vi_nearest()
+ *   put_rounded()                levels of 32 values, rounded half away from zero: times `inverse`,
+ *                                which has been multiplied by ROUNDED_TIMES */
 #include "kernels/simd/batch_lanes_internal.h"
 
 enum { BLOCK = 32, SUPER = QNI_SUPER };
@@ -18,28 +24,31 @@ enum { BLOCK = 32, SUPER = QNI_SUPER };
 /* What up to sixteen blocks share, a block a lane. */
 typedef struct q8_group {
     float d[VL];   /* 0 where the referee does the block */
-    float inv[VL]; /* 1 / d, or 0 */
+    float inv[VL]; /* ROUNDED_TIMES / d, or 0 */
     uint16_t d16[VL];
     uint32_t is_odd; /* such blocks, a bit each */
     qni_encode_result result;
 } q8_group;
 
-QNI_INLINE vi magnitudes_of_32(const float *x)
+QNI_INLINE vi_part magnitude_of_32(const float *x)
 {
     const vi mask = vi_set((int32_t)QNI_F32_ABS_MASK);
-    return vi_max(vi_and(vi_bits(vf_load(x)), mask), vi_and(vi_bits(vf_load(x + VL)), mask));
+    const vi low = vi_and(vi_bits(vf_load(x)), mask);
+    const vi high = vi_and(vi_bits(vf_load(x + VL)), mask);
+    return vi_max_part(vi_max(low, high));
 }
 
 QNI_INLINE void find_scales(const float *x, int n, q8_group *group)
 {
-    vi mags[VL];
+    vi_part mags[VL];
     for (int b = 0; b < VL; b++) {
-        mags[b] = b < n ? magnitudes_of_32(x + BLOCK * b) : vi_set(0);
+        mags[b] = b < n ? magnitude_of_32(x + BLOCK * b) : vi_max_part(vi_set(0));
     }
-    const vi bits = vi_reduce_max_x16(mags);
+    const vi bits = vi_max_of_parts(mags);
     const vf zero = vf_set(0.0f);
     const vf d = vf_div(vf_bits(bits), vf_set(127.0f));
-    const vf inv = vf_pick(vf_eq(d, zero), zero, vf_div(vf_set(1.0f), d));
+    const vf inverse = vf_mul(vf_div(vf_set(1.0f), d), vf_set(ROUNDED_TIMES));
+    const vf inv = vf_pick(vf_eq(d, zero), zero, inverse);
     const vm is_odd =
         vm_or(vi_gt(bits, vi_set((int32_t)QNI_F32_INF - 1)), vf_eq(inv, vf_set(INFINITY)));
     const vf safe = vf_pick(is_odd, zero, d);
@@ -49,31 +58,12 @@ QNI_INLINE void find_scales(const float *x, int n, q8_group *group)
     group->result = store_halves(group->d16, safe);
 }
 
-/* Half away from zero, for |v| < 2^22: the largest float below 1/2, with the sign of v, carries
- * exactly those over that must be. */
-QNI_INLINE vi round_away(vf v)
-{
-    const vi sign = vi_and(vi_bits(v), vi_set(INT32_MIN));
-    const vi almost_half = vi_or(sign, vi_set(0x3effffff));
-    return vi_trunc(vf_add(v, vf_bits(almost_half)));
-}
-
-/* Writes the levels of a block; returns sums of two of them each. */
-QNI_INLINE vi put_levels(const float *x, float inverse, int8_t *qs)
-{
-    const vf inv = vf_set(inverse);
-    const vi low = round_away(vf_mul(vf_load(x), inv));
-    const vi high = round_away(vf_mul(vf_load(x + VL), inv));
-    vi_store_i8x2(qs, low, high);
-    return vi_add(low, high);
-}
-
 QNI_INLINE qni_encode_result q8_0_group(const float *x, int n, const q8_group *group,
                                         qni_block_q8_0 *block)
 {
     for (int b = 0; b < n; b++) {
         qni_store_u16le(block[b].d, group->d16[b]);
-        (void)put_levels(x + BLOCK * b, group->inv[b], block[b].qs);
+        (void)put_rounded(x + BLOCK * b, group->inv[b], block[b].qs);
     }
     return group->result;
 }
@@ -81,16 +71,16 @@ QNI_INLINE qni_encode_result q8_0_group(const float *x, int n, const q8_group *g
 QNI_INLINE qni_encode_result q8_1_group(const float *x, int n, const q8_group *group,
                                         qni_block_q8_1 *block)
 {
-    vi sums[VL];
+    vi_part sums[VL];
     uint16_t s16[VL];
     for (int b = 0; b < VL; b++) {
-        sums[b] = vi_set(0);
+        sums[b] = vi_add_part(vi_set(0));
         if (b < n) {
             qni_store_u16le(block[b].d, group->d16[b]);
-            sums[b] = put_levels(x + BLOCK * b, group->inv[b], block[b].qs);
+            sums[b] = put_rounded(x + BLOCK * b, group->inv[b], block[b].qs);
         }
     }
-    const vf s = vf_mul(vf_from_vi(vi_reduce_add_x16(sums)), vf_load(group->d));
+    const vf s = vf_mul(vf_from_vi(vi_add_of_parts(sums)), vf_load(group->d));
     const qni_encode_result result = store_halves(s16, s);
     for (int b = 0; b < n; b++) {
         qni_store_u16le(block[b].s, s16[b]);
@@ -178,13 +168,15 @@ QNI_INLINE qni_encode_result q8_k_block(const float *x, uint32_t extreme, qni_bl
     }
     const float inverse = -127.0f / qni_f32_from_bits(extreme);
     const vf inv = vf_set(inverse);
-    vi level[SUPER / VL];
+    vi_part sums[SUPER / VL];
     for (int j = 0; j < SUPER / VL; j += 2) {
-        level[j] = vi_nearest(vf_mul(vf_load(x + VL * j), inv));
-        level[j + 1] = vi_nearest(vf_mul(vf_load(x + VL * j + VL), inv));
-        vi_store_i8x2(block->qs + VL * j, level[j], level[j + 1]);
+        const vi low = vi_nearest(vf_mul(vf_load(x + VL * j), inv));
+        const vi high = vi_nearest(vf_mul(vf_load(x + VL * j + VL), inv));
+        vi_store_i8x2(block->qs + VL * j, low, high);
+        sums[j] = vi_add_part(low);
+        sums[j + 1] = vi_add_part(high);
     }
-    vi_store_u16((uint16_t *)(void *)block->bsums, vi_reduce_add_x16(level));
+    vi_store_u16((uint16_t *)(void *)block->bsums, vi_add_of_parts(sums));
     qni_store_f32le(block->d, 1.0f / inverse);
     return QNI_ENCODE_OK;
 }

@@ -1,6 +1,18 @@
 /* encode_q8_avx2.c — q8_0, q8_1 and q8_K on AVX2. */
 #include "kernels/x86/vec_avx2_internal.h"
 
+typedef __m256i vi_part;
+
+QNI_INLINE vi_part vi_max_part(vi x)
+{
+    return _mm256_max_epi32(x.a, x.b);
+}
+
+QNI_INLINE vi_part vi_add_part(vi x)
+{
+    return _mm256_add_epi32(x.a, x.b);
+}
+
 /* The greatest lane of two vectors, twice in each half. */
 QNI_INLINE __m256i max_of_2(__m256i a, __m256i b)
 {
@@ -23,13 +35,9 @@ QNI_INLINE __m256i max_of_8(const __m256i *v)
                             _mm256_permute2x128_si256(a, b, 0x31));
 }
 
-QNI_INLINE vi vi_reduce_max_x16(const vi *v)
+QNI_INLINE vi vi_max_of_parts(const vi_part *parts)
 {
-    __m256i half[VL];
-    for (int i = 0; i < VL; i++) {
-        half[i] = _mm256_max_epi32(v[i].a, v[i].b);
-    }
-    return (vi){max_of_8(half), max_of_8(half + 8)};
+    return (vi){max_of_8(parts), max_of_8(parts + 8)};
 }
 
 /* The same with sums. */
@@ -53,13 +61,9 @@ QNI_INLINE __m256i sum_of_8(const __m256i *v)
                             _mm256_permute2x128_si256(a, b, 0x31));
 }
 
-QNI_INLINE vi vi_reduce_add_x16(const vi *v)
+QNI_INLINE vi vi_add_of_parts(const vi_part *parts)
 {
-    __m256i half[VL];
-    for (int i = 0; i < VL; i++) {
-        half[i] = _mm256_add_epi32(v[i].a, v[i].b);
-    }
-    return (vi){sum_of_8(half), sum_of_8(half + 8)};
+    return (vi){sum_of_8(parts), sum_of_8(parts + 8)};
 }
 
 QNI_INLINE vi vi_max_unsigned(vi x, vi y)
@@ -80,6 +84,35 @@ QNI_INLINE uint32_t vi_reduce_max_unsigned(vi x)
 QNI_INLINE vi vi_nearest(vf x)
 {
     return (vi){_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)};
+}
+
+/* Rounding half away from zero is done on whole halves: h = trunc(2 v), then (h + 1) >> 1 for h >=
+ * 0 and h >> 1 below, in 16 bits. */
+#define ROUNDED_TIMES 2.0f
+
+QNI_INLINE __m256i round_halves(__m256i h)
+{
+    const __m256i is_up = _mm256_cmpgt_epi16(h, _mm256_set1_epi16(-1));
+    return _mm256_srai_epi16(_mm256_sub_epi16(h, is_up), 1);
+}
+
+QNI_INLINE __m256i whole_halves(const float *x, __m256 inverse)
+{
+    const __m256i a = _mm256_cvttps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), inverse));
+    const __m256i b = _mm256_cvttps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8), inverse));
+    return _mm256_packs_epi32(a, b);
+}
+
+/* Returns sums of four levels each. */
+QNI_INLINE vi_part put_rounded(const float *x, float inverse, int8_t *to)
+{
+    const __m256 inv = _mm256_set1_ps(inverse);
+    const __m256i low = round_halves(whole_halves(x, inv));
+    const __m256i high = round_halves(whole_halves(x + VL, inv));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256i bytes = _mm256_packs_epi16(low, high);
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permutevar8x32_epi32(bytes, order));
+    return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
 }
 
 #include "kernels/simd/encode_q8_internal.h"
