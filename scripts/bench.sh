@@ -1,6 +1,6 @@
 #!/bin/bash
 # bench.sh [PART...] — quench and its peer side by side, as ratios within one run: encode, weighted, fit,
-# decode, matmul, grad, open (all of these without an argument); by name only, because they take long: jobs (whole
+# act, decode, matmul, grad, open (all of these without an argument); by name only, because they take long: jobs (whole
 # files of >= 2 GiB, 20 minutes), memory (every preset on 4 GiB, 40 minutes). bench/README.md has the programs'
 # own options, docs/benchmarks.md the figures and what they mean. BUDGET: seconds a row (0.2). For jobs and
 # memory: GIB, the size of the model (2.2; 4.25), VOCAB, its rows in the embedding, PRESETS=A,B, FILES, the folder.
@@ -40,6 +40,7 @@ part() {
     matmul) "$programs/matmul" -j 1 -n 4096 -m 1,8,32,128 "$ggml" "$quench" ;;
     grad) "$programs/matmul" -j 1 -n 4096 -m 32,128,512 -l gp -t q4_K,q8_0,f16 "$quench" ;;
     fit) "$programs/fit" ;;
+    act) "$programs/activations" ;;
     open)
         python3 bench/make_big_headers.py build/bench/files
         "$programs/open_gguf" -s 1 "$model" build/bench/files/*.gguf -- "$ggml" "$quench"
@@ -54,9 +55,9 @@ part() {
         "$python" bench/memory.py --quench build/quench --peer "$peer" --model "$big" --work "$files" \
             ${PRESETS:+--presets "$PRESETS"}
         ;;
-    *) echo "bench: no part $1; there are encode, weighted, decode, matmul, grad, fit, open, jobs, memory" >&2; exit 2 ;;
+    *) echo "bench: no part $1; there are encode, weighted, decode, matmul, grad, fit, act, open, jobs, memory" >&2; exit 2 ;;
     esac
 }
 
-if [ $# -eq 0 ]; then set -- encode weighted decode matmul grad fit open; fi
+if [ $# -eq 0 ]; then set -- encode weighted decode matmul grad fit act open; fi
 for name in "$@"; do part "$name"; done
