@@ -40,6 +40,7 @@ typedef struct qni_tile_plane {
 } qni_tile_plane;
 
 typedef struct qni_tile_format {
+    int n_elems; /* of a block */
     qni_tile_plane low;
     qni_tile_plane high;
     int half_at;

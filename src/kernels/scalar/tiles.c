@@ -6,9 +6,10 @@
 #include "kernels/tile_internal.h"
 
 static const qni_tile_format formats[QN_DTYPE_LIMIT] = {
-#define QN_TILE(dtype, low_width, low_at, low_run, high_width, high_at, high_run, half_at, \
-                n_halves, byte_at, n_bytes)                                                \
-    [QN_DTYPE_##dtype] = {{low_width, low_at, low_run},                                    \
+#define QN_TILE(dtype, n_elems, low_width, low_at, low_run, high_width, high_at, high_run, \
+                half_at, n_halves, byte_at, n_bytes)                                       \
+    [QN_DTYPE_##dtype] = {n_elems,                                                         \
+                          {low_width, low_at, low_run},                                    \
                           {high_width, high_at, high_run},                                 \
                           half_at,                                                         \
                           n_halves,                                                        \
@@ -64,63 +65,64 @@ int64_t qni_tile_bytes(qn_dtype dtype, int64_t n_elems)
 /* --- levels of a block of the file ---------------------------------------------------------------
  */
 
-/* Visits the bits of a plane in a block: n levels, each at the same shift in a byte of its own. */
-typedef void (*stretch_fn)(uint8_t *bytes, uint8_t *levels, int n, int shift, int mask, int up);
+/* Bits of a plane in a block: those of `run` elements from `first` on, each in a byte of its own.
+ */
+typedef struct stretch {
+    int at;
+    int shift;
+} stretch;
 
-static void take_stretch(uint8_t *bytes, uint8_t *levels, int n, int shift, int mask, int up)
+QNI_INLINE stretch stretch_of(const qni_tile_plane *plane, int first)
 {
-    for (int i = 0; i < n; i++) {
-        levels[i] = (uint8_t)(levels[i] | (bytes[i] >> shift & mask) << up);
-    }
-}
-
-static void put_stretch(uint8_t *bytes, uint8_t *levels, int n, int shift, int mask, int up)
-{
-    for (int i = 0; i < n; i++) {
-        bytes[i] = (uint8_t)(bytes[i] | (levels[i] >> up & mask) << shift);
-    }
+    const int n_shifts = plane->width < 8 ? 8 / plane->width : 1;
+    const int nth = first / plane->run;
+    return (stretch){plane->at + nth / n_shifts * plane->run, plane->width * (nth % n_shifts)};
 }
 
 /* up: where the plane's bits are in a level. */
-QNI_INLINE void each_stretch(const qni_tile_plane *plane, int up, int n_elems, uint8_t *block,
-                             uint8_t *levels, stretch_fn stretch)
+QNI_INLINE void take_bits(const qni_tile_plane *plane, int up, int n_elems, const uint8_t *block,
+                          uint8_t *levels)
 {
-    if (plane->width == 0) {
-        return;
-    }
-    const int n_shifts = 8 / plane->width;
     const int mask = (1 << plane->width) - 1;
-    for (int first = 0; first < n_elems; first += plane->run) {
-        const int s = first / plane->run % n_shifts;
-        const int h = first / plane->run / n_shifts;
-        stretch(block + plane->at + h * plane->run, levels + first, plane->run, plane->width * s,
-                mask, up);
+    for (int first = 0; plane->width > 0 && first < n_elems; first += plane->run) {
+        const stretch from = stretch_of(plane, first);
+        for (int i = 0; i < plane->run; i++) {
+            const int bits = block[from.at + i] >> from.shift & mask;
+            levels[first + i] = (uint8_t)(up == 0 ? bits : levels[first + i] | bits << up);
+        }
     }
 }
 
-/* All levels of a block of n_bytes. */
-QNI_INLINE void take_levels(const qni_tile_format *f, int n_elems, int n_bytes,
-                            const uint8_t *block, uint8_t *levels)
+static void put_bits(const qni_tile_plane *plane, int up, int n_elems, const uint8_t *levels,
+                     uint8_t *block)
 {
-    uint8_t copy[QNI_SUPER];
-    memcpy(copy, block, (size_t)n_bytes);
-    memset(levels, 0, (size_t)n_elems);
-    each_stretch(&f->low, 0, n_elems, copy, levels, take_stretch);
-    each_stretch(&f->high, f->low.width, n_elems, copy, levels, take_stretch);
+    const int mask = (1 << plane->width) - 1;
+    for (int first = 0; plane->width > 0 && first < n_elems; first += plane->run) {
+        const stretch to = stretch_of(plane, first);
+        for (int i = 0; i < plane->run; i++) {
+            const int bits = (levels[first + i] >> up & mask) << to.shift;
+            block[to.at + i] = (uint8_t)(block[to.at + i] | bits);
+        }
+    }
+}
+
+/* All levels of a block: the low plane sets them, the high plane adds. */
+QNI_INLINE void take_levels(const qni_tile_format *f, const uint8_t *block, uint8_t *levels)
+{
+    take_bits(&f->low, 0, f->n_elems, block, levels);
+    take_bits(&f->high, f->low.width, f->n_elems, block, levels);
 }
 
 void qni_take_levels(qn_dtype dtype, const uint8_t *block, uint8_t *levels)
 {
-    take_levels(&formats[dtype], (int)qn_dtype_block_elems(dtype), (int)qn_dtype_block_bytes(dtype),
-                block, levels);
+    take_levels(&formats[dtype], block, levels);
 }
 
 void qni_put_levels(qn_dtype dtype, uint8_t *levels, uint8_t *block)
 {
     const qni_tile_format *f = &formats[dtype];
-    const int n_elems = (int)qn_dtype_block_elems(dtype);
-    each_stretch(&f->low, 0, n_elems, block, levels, put_stretch);
-    each_stretch(&f->high, f->low.width, n_elems, block, levels, put_stretch);
+    put_bits(&f->low, 0, f->n_elems, levels, block);
+    put_bits(&f->high, f->low.width, f->n_elems, levels, block);
 }
 
 /* --- levels of a row of a tile -------------------------------------------------------------------
@@ -184,7 +186,6 @@ static void take_plane(int width, int up, const uint8_t *row, uint8_t *levels)
 typedef struct tile_row {
     qn_dtype dtype;
     const qni_tile_format *format;
-    int n_block_elems;
     int n_block_bytes;
     int n_elems;
     int n_subs;
@@ -195,8 +196,12 @@ typedef struct tile_row {
 /* Values of 16 bits, two of a row side by side. */
 static void put_words(const tile_row *t, const uint8_t *values, uint8_t *chunk)
 {
-    for (int i = 0; i < t->n_elems; i++) {
-        memcpy(chunk + TILE_VECTOR * (i / 2) + 4 * t->row + 2 * (i % 2), values + 2 * i, 2);
+    uint8_t *to = chunk + 4 * t->row;
+    for (int p = 0; p < t->n_elems / 2; p++) {
+        memcpy(to + TILE_VECTOR * p, values + 4 * p, 4);
+    }
+    if (t->n_elems % 2 != 0) {
+        memcpy(to + TILE_VECTOR * (t->n_elems / 2), values + 2 * (t->n_elems - 1), 2);
     }
 }
 
@@ -218,15 +223,15 @@ QNI_INLINE void pack_chunk_row(const qni_tile_format *f, const tile_row *t, cons
     }
     uint8_t *field = chunk;
     uint8_t *sub = chunk + t->subs_at + 4 * t->row;
-    for (int at = 0; at < t->n_subs * TILE_SUB; at += t->n_block_elems) {
+    for (int at = 0; at < t->n_elems; at += f->n_elems) {
         for (int i = 0; i < f->n_halves; i++, field += 2 * TILE_ROWS) {
             memcpy(field + 2 * t->row, block + f->half_at + 2 * i, 2);
         }
         for (int i = 0; i < f->n_bytes; i++, field += TILE_ROWS) {
             field[t->row] = block[f->byte_at + i];
         }
-        take_levels(f, t->n_block_elems, t->n_block_bytes, block, levels);
-        for (int i = 0; i < t->n_block_elems; i += TILE_SUB, sub += sub_bytes(f)) {
+        take_levels(f, block, levels);
+        for (int i = 0; i < f->n_elems; i += TILE_SUB, sub += sub_bytes(f)) {
             put_plane(f->low.width, 0, levels + i, sub);
             if (f->high.width > 0) {
                 put_plane(f->high.width, f->low.width, levels + i,
@@ -239,11 +244,12 @@ QNI_INLINE void pack_chunk_row(const qni_tile_format *f, const tile_row *t, cons
 
 typedef void (*pack_row_fn)(const tile_row *t, const uint8_t *block, uint8_t *chunk);
 
-#define QN_TILE(dtype, low_width, low_at, low_run, high_width, high_at, high_run, half_at, \
-                n_halves, byte_at, n_bytes)                                                \
+#define QN_TILE(dtype, n_elems, low_width, low_at, low_run, high_width, high_at, high_run, \
+                half_at, n_halves, byte_at, n_bytes)                                       \
     static void pack_row_##dtype(const tile_row *t, const uint8_t *block, uint8_t *chunk)  \
     {                                                                                      \
-        const qni_tile_format f = {{low_width, low_at, low_run},                           \
+        const qni_tile_format f = {n_elems,                                                \
+                                   {low_width, low_at, low_run},                           \
                                    {high_width, high_at, high_run},                        \
                                    half_at,                                                \
                                    n_halves,                                               \
@@ -270,7 +276,7 @@ static void unpack_chunk_row(const tile_row *t, const uint8_t *chunk, uint8_t *b
     }
     const uint8_t *field = chunk;
     const uint8_t *sub = chunk + t->subs_at + 4 * t->row;
-    for (int at = 0; at < t->n_subs * TILE_SUB; at += t->n_block_elems) {
+    for (int at = 0; at < t->n_subs * TILE_SUB; at += f->n_elems) {
         memset(block, 0, (size_t)t->n_block_bytes);
         memset(levels, 0, sizeof levels);
         for (int i = 0; i < f->n_halves; i++, field += 2 * TILE_ROWS) {
@@ -279,7 +285,7 @@ static void unpack_chunk_row(const tile_row *t, const uint8_t *chunk, uint8_t *b
         for (int i = 0; i < f->n_bytes; i++, field += TILE_ROWS) {
             block[f->byte_at + i] = field[t->row];
         }
-        for (int i = 0; i < t->n_block_elems; i += TILE_SUB, sub += sub_bytes(f)) {
+        for (int i = 0; i < f->n_elems; i += TILE_SUB, sub += sub_bytes(f)) {
             take_plane(f->low.width, 0, sub, levels + i);
             take_plane(f->high.width, f->low.width, sub + TILE_VECTOR * f->low.width, levels + i);
         }
@@ -292,13 +298,8 @@ static tile_row row_of_chunk(qn_dtype dtype, int64_t n_elems_left, int row)
 {
     const int n_elems = (int)qni_min_i64(TILE_CHUNK, n_elems_left);
     const int n_subs = subs_of(n_elems);
-    return (tile_row){dtype,
-                      &formats[dtype],
-                      (int)qn_dtype_block_elems(dtype),
-                      (int)qn_dtype_block_bytes(dtype),
-                      n_elems,
-                      n_subs,
-                      qni_tile_field_bytes(dtype, n_subs),
+    return (tile_row){dtype,   &formats[dtype], (int)qn_dtype_block_bytes(dtype),
+                      n_elems, n_subs,          qni_tile_field_bytes(dtype, n_subs),
                       row};
 }
 
