@@ -573,7 +573,7 @@ static void free_workspace(const workspace *ws)
 static bool can_run(qn_isa isa)
 {
 #ifdef CHECK_PLAIN_AVX512
-    if (isa == QN_ISA_AVX512 || isa == QN_ISA_AVX512_BF16) {
+    if (isa == QN_ISA_AVX512 || isa == QN_ISA_AVX512_VNNI || isa == QN_ISA_AVX512_BF16) {
         return true;
     }
 #endif

@@ -25,7 +25,9 @@ typedef __m512i tile_s;
 typedef __m512i tile_i;
 typedef __m512 tile_f;
 
+#ifndef KEEP_SUM
 #define KEEP_SUM(v) __asm__("" : "+v"(v))
+#endif
 
 QNI_INLINE tile_w tile_load(const uint8_t *p)
 {

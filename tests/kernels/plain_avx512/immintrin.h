@@ -47,6 +47,7 @@ PLAIN_I2(plain_xor_si512, A_ ^ B_)
 PLAIN_I2(plain_min_epi32, a.v[i] < b.v[i] ? a.v[i] : b.v[i])
 PLAIN_I2(plain_max_epi32, a.v[i] > b.v[i] ? a.v[i] : b.v[i])
 PLAIN_I2(plain_srlv_epi32, B_ > 31 ? 0 : A_ >> B_)
+PLAIN_I2(plain_sllv_epi32, B_ > 31 ? 0 : A_ << B_)
 PLAIN_I2(plain_permutexvar_epi32, b.v[a.v[i] & 15]) /* the index comes first */
 
 PLAIN __m512 plain_loadu_ps(const void *p) { __m512 r; memcpy(&r, p, 64); return r; }
@@ -65,6 +66,41 @@ PLAIN __m512i plain_castsi256(__m256i x) { __m512i r = plain_set1_epi32(0x5a5a5a
 
 PLAIN __m512 plain_sqrt_ps(__m512 x) { __m512 r; LANES_16 { r[i] = _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x[i]))); } return r; }
 PLAIN __m512 plain_fmadd_ps(__m512 a, __m512 b, __m512 c) { __m512 r; LANES_16 { r[i] = fmaf(a[i], b[i], c[i]); } return r; }
+/* Bytes and words. Calls: kernels over tiles are unrolled, and loops in them would take minutes to compile. */
+#define PLAIN_CALL static __attribute__((noinline, unused))
+typedef struct plain_bytes { uint8_t v[64]; } plain_bytes;
+typedef struct plain_words { uint16_t v[32]; } plain_words;
+PLAIN plain_bytes plain_bytes_of(__m512i x) { plain_bytes r; memcpy(&r, &x, 64); return r; }
+PLAIN plain_words plain_words_of(__m512i x) { plain_words r; memcpy(&r, &x, 64); return r; }
+PLAIN __m512i plain_set1_epi8(char v) { __m512i r; memset(&r, v, 64); return r; }
+PLAIN __m512i plain_broadcast_i32x4(__m128i x) { __m512i r; for (int i = 0; i < 4; i++) { memcpy((char *)&r + 16 * i, &x, 16); } return r; }
+PLAIN_CALL __m512i plain_slli_epi16(__m512i x, int n) { plain_words a = plain_words_of(x); __m512i r; for (int i = 0; i < 32; i++) { a.v[i] = (uint16_t)(n > 15 ? 0 : a.v[i] << n); } memcpy(&r, &a, 64); return r; }
+PLAIN_CALL __m512i plain_srli_epi16(__m512i x, int n) { plain_words a = plain_words_of(x); __m512i r; for (int i = 0; i < 32; i++) { a.v[i] = (uint16_t)(n > 15 ? 0 : a.v[i] >> n); } memcpy(&r, &a, 64); return r; }
+PLAIN_CALL __m512i plain_shuffle_epi8(__m512i t, __m512i x)
+{
+    const plain_bytes a = plain_bytes_of(t), b = plain_bytes_of(x);
+    plain_bytes r;
+    __m512i out;
+    for (int i = 0; i < 64; i++) { r.v[i] = b.v[i] & 128 ? 0 : a.v[i / 16 * 16 + (b.v[i] & 15)]; }
+    memcpy(&out, &r, 64);
+    return out;
+}
+/* Four products of a byte without a sign and one with, onto a lane; they wrap, not saturate. */
+PLAIN_CALL __m512i plain_dpbusd_epi32(__m512i c, __m512i x, __m512i y)
+{
+    const plain_bytes a = plain_bytes_of(x), b = plain_bytes_of(y);
+    plain_ints r = plain_of(c);
+    LANES_16 { for (int k = 4 * i; k < 4 * i + 4; k++) { r.v[i] = (int32_t)((uint32_t)r.v[i] + (uint32_t)(a.v[k] * (int8_t)b.v[k])); } }
+    return plain_to(r);
+}
+/* Two products of words with signs. */
+PLAIN_CALL __m512i plain_dpwssd_epi32(__m512i c, __m512i x, __m512i y)
+{
+    const plain_words a = plain_words_of(x), b = plain_words_of(y);
+    plain_ints r = plain_of(c);
+    LANES_16 { for (int k = 2 * i; k < 2 * i + 2; k++) { r.v[i] = (int32_t)((uint32_t)r.v[i] + (uint32_t)((int16_t)a.v[k] * (int16_t)b.v[k])); } }
+    return plain_to(r);
+}
 /* Both products fused with the sum, the odd ones first; subnormal numbers are not taken for zeros here. */
 PLAIN float plain_bf16(__m512bh x, int i) { uint16_t h; uint32_t bits; float f; memcpy(&h, (const char *)&x + 2 * i, 2); bits = (uint32_t)h << 16; memcpy(&f, &bits, 4); return f; }
 PLAIN __m512 plain_dpbf16_ps(__m512 c, __m512bh a, __m512bh b)
@@ -186,6 +222,7 @@ PLAIN_REDUCE(plain_reduce_add_epi32, __m512i, int32_t, plain_of(x).v[0], (int32_
 #undef A_
 #undef B_
 #undef PLAIN
+#undef PLAIN_CALL
 #undef LANES_16
 
 #define _mm512_castps_si512(x) plain_cast(x)
@@ -237,6 +274,34 @@ PLAIN_REDUCE(plain_reduce_add_epi32, __m512i, int32_t, plain_of(x).v[0], (int32_
 #define _mm512_cvttps_epi32 plain_cvttps_epi32
 #undef _mm512_div_ps
 #define _mm512_div_ps plain_div_ps
+#undef _mm512_broadcast_i32x4
+#define _mm512_broadcast_i32x4 plain_broadcast_i32x4
+#undef _mm512_dpbusd_epi32
+#define _mm512_dpbusd_epi32 plain_dpbusd_epi32
+#undef _mm512_dpwssd_epi32
+#define _mm512_dpwssd_epi32 plain_dpwssd_epi32
+#undef _mm512_load_ps
+#define _mm512_load_ps plain_loadu_ps
+#undef _mm512_load_si512
+#define _mm512_load_si512 plain_loadu_si512
+#undef _mm512_set1_epi8
+#define _mm512_set1_epi8 plain_set1_epi8
+#undef _mm512_setzero_si512
+#define _mm512_setzero_si512() plain_set1_epi32(0)
+#undef _mm512_shuffle_epi8
+#define _mm512_shuffle_epi8 plain_shuffle_epi8
+#undef _mm512_slli_epi16
+#define _mm512_slli_epi16 plain_slli_epi16
+#undef _mm512_sllv_epi32
+#define _mm512_sllv_epi32 plain_sllv_epi32
+#undef _mm512_srli_epi16
+#define _mm512_srli_epi16 plain_srli_epi16
+#undef _mm512_store_ps
+#define _mm512_store_ps plain_storeu_ps
+#undef _mm512_store_si512
+#define _mm512_store_si512 plain_storeu_si512
+/* No register holds 64 bytes here. */
+#define KEEP_SUM(v) (void)0
 #undef _mm512_dpbf16_ps
 #define _mm512_dpbf16_ps plain_dpbf16_ps
 #undef _mm512_fmadd_ps
