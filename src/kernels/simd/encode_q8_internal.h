@@ -73,17 +73,18 @@ QNI_INLINE qni_encode_result q8_1_group(const float *x, int n, const q8_group *g
 {
     vi_part sums[VL];
     uint16_t s16[VL];
+    uint32_t both[VL]; /* d and s lie side by side */
     for (int b = 0; b < VL; b++) {
-        sums[b] = vi_add_part(vi_set(0));
-        if (b < n) {
-            qni_store_u16le(block[b].d, group->d16[b]);
-            sums[b] = put_rounded(x + BLOCK * b, group->inv[b], block[b].qs);
-        }
+        sums[b] =
+            b < n ? put_rounded(x + BLOCK * b, group->inv[b], block[b].qs) : vi_add_part(vi_set(0));
     }
     const vf s = vf_mul(vf_from_vi(vi_add_of_parts(sums)), vf_load(group->d));
     const qni_encode_result result = store_halves(s16, s);
+    for (int b = 0; b < VL; b++) {
+        both[b] = group->d16[b] | (uint32_t)s16[b] << 16;
+    }
     for (int b = 0; b < n; b++) {
-        qni_store_u16le(block[b].s, s16[b]);
+        qni_store_u32le(block[b].d, both[b]);
     }
     return qni_worse(group->result, result);
 }
