@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "guarded.h"
+#include "support/inputs.h"
 
 enum { ROW = 2048, N_ROWS = 8, N_ELEMS = ROW * N_ROWS, MAX_WANTED = 40 };
 
@@ -328,9 +328,9 @@ static void guard_pages(const subject *s, const workspace *w)
         const int64_t n = sizes[k];
         const size_t n_in = (size_t)(n * s->n_elems) * sizeof(float);
         const size_t n_out = (size_t)(n * s->n_bytes);
-        guarded in = guarded_new(n_in);
-        guarded weights = guarded_new(n_in);
-        guarded out = guarded_new(n_out);
+        test_guarded in = test_guarded_new(n_in);
+        test_guarded weights = test_guarded_new(n_in);
+        test_guarded out = test_guarded_new(n_out);
         for (int at_end = 0; at_end < 2; at_end++) {
             workspace at = *w;
             at.x = (float *)(void *)(at_end ? in.end - n_in : in.first);
@@ -346,14 +346,14 @@ static void guard_pages(const subject *s, const workspace *w)
                 }
             }
         }
-        guarded_free(&in);
-        guarded_free(&weights);
-        guarded_free(&out);
+        test_guarded_free(&in);
+        test_guarded_free(&weights);
+        test_guarded_free(&out);
     }
 }
 
 /* One value of n that is not finite, or none; the array ends at a guard page. */
-static void finite_at(const qni_kernel_row *row, const guarded *g, int64_t n)
+static void finite_at(const qni_kernel_row *row, const test_guarded *g, int64_t n)
 {
     static const uint32_t poison[] = {0x7f800000u, 0xff800000u, 0x7fc00000u, 0xff800001u};
     float *x = (float *)(void *)(g->end - (size_t)n * sizeof(float));
@@ -372,7 +372,7 @@ static void finite_at(const qni_kernel_row *row, const guarded *g, int64_t n)
 static void test_finite(void **unused)
 {
     (void)unused;
-    guarded g = guarded_new(GUARDED_PAGE);
+    test_guarded g = test_guarded_new(100 * sizeof(float));
     for (int i = 0; qni_kernel_row_at(i); i++) {
         const qni_kernel_row *row = qni_kernel_row_at(i);
         if (row->operation != QNI_OP_finite || !qn_isa_is_available(row->isa)) {
@@ -382,7 +382,7 @@ static void test_finite(void **unused)
             finite_at(row, &g, n);
         }
     }
-    guarded_free(&g);
+    test_guarded_free(&g);
 }
 
 /* --- which encoders -----------------------------------------------------------------------------
