@@ -63,6 +63,11 @@ QN_API int32_t qn_model_n_shards(const qn_model *model);
 /** The path of a shard as it was opened, NULL past the last; borrowed. */
 QN_API const char *qn_model_shard_path(const qn_model *model, int32_t shard);
 
+/** The path of a file that was read to open the model: its shards, then what else there was, such
+ * as an index, the file its metadata come from, or the files of adapters. None of them may be
+ * replaced while the model is open. NULL past the last; borrowed. */
+QN_API const char *qn_model_input_path(const qn_model *model, int32_t index);
+
 /** Size of a shard's file in bytes, -1 past the last. */
 QN_API int64_t qn_model_shard_bytes(const qn_model *model, int32_t shard);
 
@@ -401,6 +406,10 @@ typedef struct qn_run_options {
     /* Bytes of each item's output tensor in order, without padding. */
     void (*on_item_bytes)(void *ctx, int64_t item, const void *bytes, size_t n_bytes);
     void *bytes_ctx;
+    /* Paths of other files that the job was made from, such as a matrix or a recipe: an output that
+     * is one of them, or a file of its models, is refused. Borrowed. */
+    const char *const *inputs;
+    int32_t n_inputs;
 } qn_run_options;
 #define QN_RUN_OPTIONS_INIT                   \
     {                                         \

@@ -91,10 +91,13 @@ typedef struct qni_output {
     char *temp_path;
     const qn_allocator *allocator;
     bool is_synced;
+    bool is_renamed; /* several together: it stands under its final name */
+    bool no_sync;    /* nothing of it is flushed to disk, nor its folder */
+    char *old_path;  /* several together: where the file that it replaces waits; NULL: nowhere */
 } qni_output;
-#define QNI_OUTPUT_CLOSED                        \
-    {                                            \
-        QNI_FILE_CLOSED, NULL, NULL, NULL, false \
+#define QNI_OUTPUT_CLOSED                                            \
+    {                                                                \
+        QNI_FILE_CLOSED, NULL, NULL, NULL, false, false, false, NULL \
     }
 QN_NODISCARD qn_status qni_output_begin(const char *final_path, const qn_allocator *allocator,
                                         qni_output *out_output, qn_error *err);
@@ -107,8 +110,11 @@ QN_NODISCARD qn_status qni_output_preallocate(qni_output *output, int64_t n_byte
 /* fsync the data only: the step before the renames when several outputs are committed together. */
 QN_NODISCARD qn_status qni_output_sync(qni_output *output, qn_error *err);
 QN_NODISCARD qn_status qni_output_commit(qni_output *output, qn_error *err);
-/* Commit the n files of one model, all synced: the first one last, so that nothing loads half. An
- * old first file is removed before any other is replaced: beside new ones it would load. */
+/* Commit the n files of one model together: the first one last, so that nothing loads half. Before
+ * that the old files, the first one first, go under names of their own (NAME.old-XXXXXXXX), and are
+ * removed when the new ones are durable; when anything fails, the old ones are back and the new
+ * ones are under their temporary names again. A kill in between leaves no first file, or the old
+ * one alone, or the new model whole. */
 QN_NODISCARD qn_status qni_outputs_commit(qni_output *outputs, int64_t n, qn_error *err);
 void qni_output_abort(qni_output *output);
 /* Close it and leave the temporary file where it is (for a later resume). */

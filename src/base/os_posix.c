@@ -358,6 +358,7 @@ static void forget_output(qni_output *output)
 {
     free_text(output->allocator, output->final_path);
     free_text(output->allocator, output->temp_path);
+    free_text(output->allocator, output->old_path);
     *output = (qni_output)QNI_OUTPUT_CLOSED;
 }
 
@@ -502,7 +503,7 @@ static int fsync_retrying(int fd)
 
 qn_status qni_output_sync(qni_output *output, qn_error *err)
 {
-    const int failed = fsync_retrying(output->file.fd);
+    const int failed = output->no_sync ? 0 : fsync_retrying(output->file.fd);
     if (failed) {
         return qni_fail_errno(err, failed, output->final_path, "cannot flush the output to disk");
     }
@@ -528,39 +529,151 @@ qn_status qni_folder_sync(const char *path_inside, qn_error *err)
     return QN_OK;
 }
 
-qn_status qni_output_commit(qni_output *output, qn_error *err)
+/* Flush and close; the temporary name stays. */
+static qn_status close_output(qni_output *output, qn_error *err)
 {
-    qn_status st = QN_OK;
     if (!output->is_synced) {
-        QN_TRY_GOTO(qni_output_sync(output, err));
+        QN_TRY(qni_output_sync(output, err));
     }
     const int fd = output->file.fd;
     output->file.fd = -1;
     if (close(fd) != 0 && errno != EINTR) { /* it is closed, and was synced before */
-        st = qni_fail_errno(err, errno, output->final_path, "cannot close the output");
-        goto done;
+        return qni_fail_errno(err, errno, output->final_path, "cannot close the output");
     }
+    return QN_OK;
+}
+
+static qn_status rename_output(const qni_output *output, qn_error *err)
+{
     if (rename(output->temp_path, output->final_path) != 0) {
-        st = qni_fail_errno(err, errno, output->final_path,
-                            "cannot rename the finished output into place");
-        goto done;
+        return qni_fail_errno(err, errno, output->final_path,
+                              "cannot rename the finished output into place");
     }
-    st = qni_folder_sync(output->final_path, err);
+    return QN_OK;
+}
+
+static qn_status sync_folder_of(const qni_output *output, qn_error *err)
+{
+    return output->no_sync ? QN_OK : qni_folder_sync(output->final_path, err);
+}
+
+qn_status qni_output_commit(qni_output *output, qn_error *err)
+{
+    qn_status st = close_output(output, err);
+    if (st == QN_OK) {
+        st = rename_output(output, err);
+    }
+    if (st != QN_OK) {
+        qni_output_abort(output);
+        return st;
+    }
+    st = sync_folder_of(output, err);
     forget_output(output);
     return st;
-done:
-    qni_output_abort(output);
-    return st;
+}
+
+/* --- several outputs together ----------------------------------------------------------------- */
+
+/* Move what stands under the final name, if anything does, out of the way. */
+static qn_status set_aside(qni_output *output, qn_error *err)
+{
+    QN_TRY(check_destination(output->final_path, err)); /* it may have become a folder */
+    const size_t n = strlen(output->final_path) + 32;
+    char *name = qni_alloc(output->allocator, n);
+    if (!name) {
+        return qni_fail_memory(err, n);
+    }
+    do {
+        (void)snprintf(name, n, "%s.old-%08x", output->final_path,
+                       (unsigned)(qni_random_seed() & 0xFFFFFFFFu));
+    } while (qni_file_exists(name));
+    output->old_path = copy_text(output->allocator, name); /* freed by its length */
+    qni_free(output->allocator, name, n);
+    if (!output->old_path) {
+        return qni_fail_memory(err, n);
+    }
+    if (rename(output->final_path, output->old_path) == 0) {
+        return QN_OK;
+    }
+    const int failed = errno;
+    free_text(output->allocator, output->old_path);
+    output->old_path = NULL;
+    return failed == ENOENT ? QN_OK
+                            : qni_fail_errno(err, failed, output->final_path,
+                                             "cannot move aside the file that is to be replaced");
+}
+
+static bool is_same_folder(const char *path, const char *other)
+{
+    const char *slash = strrchr(path, '/');
+    const char *other_slash = strrchr(other, '/');
+    const size_t n = slash ? (size_t)(slash - path) : 0;
+    return n == (other_slash ? (size_t)(other_slash - other) : 0) && memcmp(path, other, n) == 0;
+}
+
+/* Outputs from `first` on, which mostly lie in one folder. */
+static qn_status sync_folders(const qni_output *outputs, int64_t first, int64_t n, qn_error *err)
+{
+    for (int64_t i = first; i < n; i++) {
+        if (i == first || !is_same_folder(outputs[i].final_path, outputs[i - 1].final_path)) {
+            QN_TRY(sync_folder_of(&outputs[i], err));
+        }
+    }
+    return QN_OK;
+}
+
+static qn_status publish(qni_output *outputs, int64_t n, qn_error *err)
+{
+    for (int64_t i = 0; i < n; i++) {
+        QN_TRY(close_output(&outputs[i], err));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        QN_TRY(set_aside(&outputs[i], err));
+    }
+    QN_TRY(sync_folders(outputs, 0, n, err));
+    for (int64_t i = n - 1; i >= 0; i--) {
+        if (i == 0) {
+            QN_TRY(sync_folders(outputs, 1, n, err));
+        }
+        QN_TRY(rename_output(&outputs[i], err));
+        outputs[i].is_renamed = true;
+    }
+    return sync_folders(outputs, 0, 1, err);
+}
+
+/* The new files back under their temporary names, the first one first; then the old ones back in
+ * their places, the first one last. */
+static void take_back(qni_output *outputs, int64_t n, qn_error *err)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (outputs[i].is_renamed) {
+            (void)rename(outputs[i].final_path, outputs[i].temp_path);
+        }
+    }
+    for (int64_t i = n - 1; i >= 0; i--) {
+        if (outputs[i].old_path && rename(outputs[i].old_path, outputs[i].final_path) != 0 && err) {
+            const size_t n_said = strlen(err->message);
+            (void)snprintf(err->message + n_said, sizeof err->message - n_said,
+                           "; what was there before is kept beside it under a name with .old-");
+        }
+    }
 }
 
 qn_status qni_outputs_commit(qni_output *outputs, int64_t n, qn_error *err)
 {
-    if (n > 1) {
-        QN_TRY(qni_file_remove(outputs[0].final_path, err));
-        QN_TRY(qni_folder_sync(outputs[0].final_path, err));
+    if (n <= 1) {
+        return n == 1 ? qni_output_commit(&outputs[0], err) : QN_OK;
     }
-    for (int64_t i = n - 1; i >= 0; i--) {
-        QN_TRY(qni_output_commit(&outputs[i], err));
+    const qn_status st = publish(outputs, n, err);
+    if (st != QN_OK) {
+        take_back(outputs, n, err);
+        return st;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (outputs[i].old_path) {
+            (void)unlink(outputs[i].old_path); /* the new model is there: only space is lost */
+        }
+        forget_output(&outputs[i]);
     }
     return QN_OK;
 }

@@ -216,6 +216,10 @@ static int open_and_run(codec_job *job, const char *out_path)
     if (cli_is_same_file(job->in_path, out_path)) {
         return fail_file(out_path, "the output is the input; give another name");
     }
+    if (job->values->weights_path != NULL &&
+        cli_is_same_file(job->values->weights_path, out_path)) {
+        return fail_file(out_path, "the output is the file of weights; give another name");
+    }
     job->in = strcmp(job->in_path, "-") == 0 ? stdin : fopen(job->in_path, "rb");
     if (job->in == NULL) {
         return cli_file_error(job->in_path, "cannot be opened");

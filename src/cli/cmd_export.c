@@ -20,6 +20,7 @@ typedef struct export_values {
     const char *split_max_size;
     int64_t split_max_tensors;
     bool do_resume;
+    bool no_sync;
     int64_t n_planes;
     bool is_tied;
     bool is_native;
@@ -266,6 +267,9 @@ static int run_plan(const cli_call *call, const qn_model *model, const plan_view
 
     job.options.want_errors = values->report_path != NULL || values->n_planes > 0;
     job.options.do_resume = values->do_resume;
+    job.options.no_sync = values->no_sync;
+    job.options.inputs = &values->imatrix_path;
+    job.options.n_inputs = values->imatrix_path != NULL;
     return plan_run(call, &job);
 }
 
@@ -400,6 +404,7 @@ static const cli_option options[] = {
     PLAN_OPTION_SPLIT_MAX_SIZE(files_group),
     PLAN_OPTION_SPLIT_MAX_TENSORS(files_group),
     PLAN_OPTION_RESUME(files_group),
+    PLAN_OPTION_NO_SYNC(files_group),
     {.name = "dtype",
      .arg = "T",
      .group = types_group,

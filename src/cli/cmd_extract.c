@@ -182,8 +182,10 @@ static int no_such_tensor(const cli_call *call, const qn_model *model, const cha
 /* True (said) if the output is one of the model's files. */
 static bool is_input(const qn_model *model, const char *out_path)
 {
-    for (int32_t i = 0; i < qn_model_n_shards(model); i++) {
-        if (cli_is_same_file(qn_model_shard_path(model, i), out_path)) {
+    const char *input;
+
+    for (int32_t i = 0; (input = qn_model_input_path(model, i)) != NULL; i++) {
+        if (cli_is_same_file(input, out_path)) {
             cli_error("%s: the output is the input; give another name", out_path);
             return true;
         }

@@ -17,6 +17,24 @@ static plan_view view_of(const cli_call *call, const qn_plan *plan, const quanti
                        .show_stats = values->show_stats};
 }
 
+/* Files that were read besides the model; free the items. */
+static cli_list other_inputs(const quantize_values *values)
+{
+    const cli_list *files = &values->tensor_type_files;
+    cli_list list = {cli_alloc((size_t)files->n + 2, sizeof *list.items), 0};
+
+    for (int i = 0; i < files->n; i++) {
+        list.items[list.n++] = files->items[i];
+    }
+    if (values->imatrix_path != NULL) {
+        list.items[list.n++] = values->imatrix_path;
+    }
+    if (values->recipe_path != NULL) {
+        list.items[list.n++] = values->recipe_path;
+    }
+    return list;
+}
+
 static int run_plan(const cli_call *call, const qn_model *model, const qn_plan *plan,
                     const quantize_paths *paths, double start_seconds)
 {
@@ -34,7 +52,13 @@ static int run_plan(const cli_call *call, const qn_model *model, const qn_plan *
     job.options.want_errors = values->report_path != NULL || values->fail_above.n > 0;
     job.options.is_check_only = values->do_check;
     job.options.do_resume = values->do_resume;
-    return plan_run(call, &job);
+    job.options.no_sync = values->no_sync;
+    cli_list inputs = other_inputs(values);
+    job.options.inputs = inputs.items;
+    job.options.n_inputs = inputs.n;
+    const int status = plan_run(call, &job);
+    free(inputs.items);
+    return status;
 }
 
 static bool put_line(void *ctx, const char *line)
@@ -210,6 +234,7 @@ static const cli_option options[] = {
      FIELD(metadata_from),
      .help = "for safetensors: take the metadata from this GGUF file"},
     PLAN_OPTION_RESUME(output_group),
+    PLAN_OPTION_NO_SYNC(output_group),
     {.name = "max-buffer-size",
      .arg = "MIB",
      .group = output_group,

@@ -139,7 +139,7 @@ int plan_run(const cli_call *call, plan_job *job)
     digest_feed digests = {NULL, 0, NULL};
     cli_progress progress;
     qn_run *run = NULL;
-    int status = plan_check_report(job->view.plan, job->model, job->view.out, job->report_path);
+    int status = plan_check_report(&job->view, job->model, &job->options, job->report_path);
 
     status = status == CLI_OK ? start_digests(job, &digests) : status;
     if (status == CLI_OK) {

@@ -10,7 +10,7 @@
 typedef struct plan_job {
     const qn_model *model;   /* its files may not be replaced by the report */
     plan_view view;          /* the plan, its names; filled with what came of it */
-    qn_run_options options;  /* do_resume, want_errors, is_check_only */
+    qn_run_options options;  /* do_resume, want_errors, is_check_only, inputs */
     const char *report_path; /* NULL: none */
     bool want_sha256;
     double start_seconds; /* of the command */
@@ -50,6 +50,12 @@ int plan_run(const cli_call *call, plan_job *job);
     {                                                                                   \
         .name = "resume", .group = (in_group), .kind = CLI_FLAG, FIELD(do_resume),      \
         .help = "continue a run that was stopped, and keep what is done if this one is" \
+    }
+#define PLAN_OPTION_NO_SYNC(in_group)                                                  \
+    {                                                                                  \
+        .name = "no-sync", .group = (in_group), .kind = CLI_FLAG, FIELD(no_sync),      \
+        .help = "do not wait until the output is on the disk: faster, but a crash of " \
+                "the machine may leave it damaged"                                     \
     }
 #define PLAN_OPTION_DRY_RUN(in_group)                                                            \
     {                                                                                            \

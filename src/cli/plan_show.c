@@ -639,16 +639,26 @@ static int refuse_report(const char *path, const char *what)
     return CLI_FAILED;
 }
 
-int plan_check_report(const qn_plan *plan, const qn_model *model, const char *out_path,
+int plan_check_report(const plan_view *view, const qn_model *model, const qn_run_options *options,
                       const char *path)
 {
-    for (int32_t i = 0; path != NULL && i < qn_model_n_shards(model); i++) {
-        if (cli_is_same_file(qn_model_shard_path(model, i), path)) {
-            return refuse_report(path, "the input");
+    const char *input;
+
+    if (path == NULL) {
+        return CLI_OK;
+    }
+    for (int32_t i = 0; (input = qn_model_input_path(model, i)) != NULL; i++) {
+        if (cli_is_same_file(input, path)) {
+            return refuse_report(path, i < qn_model_n_shards(model) ? "the input"
+                                                                    : "a file that is read");
         }
     }
-    return path != NULL && is_output(plan, out_path, path) ? refuse_report(path, "the output")
-                                                           : CLI_OK;
+    for (int32_t i = 0; i < options->n_inputs; i++) {
+        if (cli_is_same_file(options->inputs[i], path)) {
+            return refuse_report(path, "a file that is read");
+        }
+    }
+    return is_output(view->plan, view->out, path) ? refuse_report(path, "the output") : CLI_OK;
 }
 
 int plan_write_report(const plan_view *view, const char *path)

@@ -25,7 +25,7 @@ typedef struct plan_view {
 void plan_show(const cli_call *call, const plan_view *view);
 void plan_show_result(const cli_call *call, const plan_view *view);
 /* Refuse (said) a report, NULL: none, that would replace a file of the model or of the output. */
-int plan_check_report(const qn_plan *plan, const qn_model *model, const char *out_path,
+int plan_check_report(const plan_view *view, const qn_model *model, const qn_run_options *options,
                       const char *path);
 /* --report: errors of every tensor as JSON into a file; returns the exit status. */
 int plan_write_report(const plan_view *view, const char *path);

@@ -36,6 +36,7 @@ typedef struct quantize_values {
     cli_list fail_above;
     bool want_sha256;
     bool do_resume;
+    bool no_sync;
 } quantize_values;
 
 /* IN [OUT] TYPE [THREADS], as llama-quantize takes them. */

@@ -357,7 +357,11 @@ done:
 static qn_status read_trainer_state(qni_adapter_job *job, const char *folder, qn_error *err)
 {
     const char *path = join(job->arena, folder, QN_CHECKPOINT_STATE);
-    if (path == NULL || !qni_file_exists(path)) {
+    if (path == NULL) {
+        return qni_fail_memory(err, strlen(folder));
+    }
+    job->adapter->state_path = path;
+    if (!qni_file_exists(path)) {
         return QN_OK;
     }
     uint8_t *bytes;

@@ -193,7 +193,8 @@ typedef struct qni_adapter {
     const char *path; /* as given */
     qn_adapter_form form;
     qn_model *file;
-    const char *config_path;
+    const char *config_path; /* both: there or not */
+    const char *state_path;
     qni_adapter_config config;
     bool has_trainer_alpha; /* of trainer_state.json */
     double trainer_alpha;
@@ -295,9 +296,6 @@ typedef struct qni_edits {
     uint64_t digest;
     bool is_new; /* the tensor is not in the base */
 } qni_edits;
-
-/* Do the edits read this file? */
-bool qni_edits_read(const qni_edits *edits, const char *path);
 
 /* Look at all values of the adapters. Fills is_zero of edits, digests of tensors and adapters. */
 QN_NODISCARD qn_status qni_merge_scan(qn_merge *merge, qn_error *err);

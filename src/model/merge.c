@@ -599,6 +599,33 @@ static qn_status add_record(qn_merge *merge, qn_error *err)
     return st;
 }
 
+/* --- files that are read ---------------------------------------------------------------------- */
+
+static qn_status note_others(qn_merge *merge, qn_error *err)
+{
+    qn_model *model = &merge->model;
+    int64_t n = merge->base->n_others;
+    for (int32_t i = 0; i < merge->n_adapters; i++) {
+        n += merge->adapters[i].file->n_files + 2;
+    }
+    model->others = qni_arena_alloc(&merge->arena, (size_t)n * sizeof *model->others);
+    if (model->others == NULL) {
+        return qni_fail_memory(err, (size_t)n * sizeof *model->others);
+    }
+    for (int32_t i = 0; i < merge->base->n_others; i++) {
+        model->others[model->n_others++] = merge->base->others[i];
+    }
+    for (int32_t i = 0; i < merge->n_adapters; i++) {
+        const qni_adapter *adapter = &merge->adapters[i];
+        for (int32_t f = 0; f < adapter->file->n_files; f++) {
+            model->others[model->n_others++] = adapter->file->files[f].path;
+        }
+        model->others[model->n_others++] = adapter->config_path; /* there or not */
+        model->others[model->n_others++] = adapter->state_path;
+    }
+    return QN_OK;
+}
+
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static qn_status fill(qn_merge *merge, const char *const *paths, int32_t n_paths, qn_error *err)
@@ -613,6 +640,7 @@ static qn_status fill(qn_merge *merge, const char *const *paths, int32_t n_paths
     for (int32_t i = 0; i < n_paths; i++) {
         QN_TRY(read_adapter(merge, paths[i], err));
     }
+    QN_TRY(note_others(merge, err));
     QN_TRY(qni_merge_scan(merge, err));
     list_changes(merge);
     QN_TRY(make_records(merge, err));
@@ -674,21 +702,6 @@ void qn_merge_close(qn_merge *merge)
     qni_strmap_free(&merge->model.by_name);
     qni_arena_free(&merge->arena);
     qni_free(merge->allocator, merge, sizeof *merge);
-}
-
-bool qni_edits_read(const qni_edits *edits, const char *path)
-{
-    const qn_model *last = NULL;
-    for (int64_t i = 0; i < edits->n; i++) {
-        const qn_model *file = edits->list[i].b.file;
-        for (int32_t f = 0; f < file->n_files && file != last; f++) {
-            if (qni_file_is_same(path, file->files[f].path)) {
-                return true;
-            }
-        }
-        last = file;
-    }
-    return false;
 }
 
 /* --- looking ---------------------------------------------------------------------------------- */

@@ -88,6 +88,25 @@ static const qni_container *container_of(qn_file_kind kind)
     return NULL;
 }
 
+/* The path as it was given may be an index; metadata may come from elsewhere. */
+static qn_status note_others(qn_model *model, const char *path, const qn_model_options *options,
+                             qn_error *err)
+{
+    const char *const paths[] = {path, options->metadata_from};
+    model->others = qni_arena_alloc(&model->arena, sizeof paths);
+    if (model->others == NULL) {
+        return qni_fail_memory(err, sizeof paths);
+    }
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0] && paths[i] != NULL; i++) {
+        const char *copy = qni_arena_copy(&model->arena, paths[i], strlen(paths[i]));
+        if (copy == NULL) {
+            return qni_fail_memory(err, strlen(paths[i]));
+        }
+        model->others[model->n_others++] = copy;
+    }
+    return QN_OK;
+}
+
 static qn_status open_into(qn_model *model, const char *path, const qn_model_options *options,
                            qn_error *err)
 {
@@ -103,6 +122,7 @@ static qn_status open_into(qn_model *model, const char *path, const qn_model_opt
         return qni_fail_path(err, st, path);
     }
     model->container = container->id;
+    QN_TRY(note_others(model, path, options, err));
     return container->open(model, path, options, err);
 }
 
@@ -158,6 +178,14 @@ int32_t qn_model_n_shards(const qn_model *model)
 const char *qn_model_shard_path(const qn_model *model, int32_t shard)
 {
     return shard >= 0 && shard < model->n_files ? model->files[shard].path : NULL;
+}
+
+const char *qn_model_input_path(const qn_model *model, int32_t index)
+{
+    if (index < 0 || index < model->n_files) {
+        return qn_model_shard_path(model, index);
+    }
+    return index - model->n_files < model->n_others ? model->others[index - model->n_files] : NULL;
 }
 
 int64_t qn_model_shard_bytes(const qn_model *model, int32_t shard)

@@ -28,7 +28,9 @@ struct qn_model {
     qn_tensor_info *tensors; /* file order; names end with a NUL; data is NULL */
     int64_t n_tensors;
     qni_strmap by_name;
-    qn_gguf *metadata;             /* NULL: none */
+    qn_gguf *metadata;   /* NULL: none */
+    const char **others; /* paths of files that were read besides; in the arena of who made it */
+    int32_t n_others;
     const struct qni_edits *edits; /* of a merged model: one for each tensor; NULL: none */
 };
 

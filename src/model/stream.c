@@ -324,26 +324,40 @@ static qn_status work(void *ctx, int64_t piece, int worker_index, qn_error *err)
 
 /* --- begin ------------------------------------------------------------------------------------ */
 
-static qn_status check_output_path(const qn_plan *plan, const char *path, qn_error *err)
+static qn_status refuse_same(const char *path, bool is_input, qn_error *err)
 {
-    for (int64_t i = 0; i < plan->n_items; i++) {
-        const qn_model *model = plan->items[i].inputs[0].model;
-        if (plan->items[i].edits != NULL && qni_edits_read(plan->items[i].edits, path)) {
-            const qn_status st = qni_fail(err, QN_ERR_SAME_FILE, -1,
-                                          "the output is the adapter; write to another name");
-            return qni_fail_path(err, st, path);
+    const qn_status st =
+        qni_fail(err, QN_ERR_SAME_FILE, -1, "the output is %s; write to another name%s",
+                 is_input ? "the input" : "a file that is read",
+                 is_input ? ", then replace the input if you mean to" : "");
+    return qni_fail_path(err, st, path);
+}
+
+/* No file that the job is made from may be replaced by what it makes. */
+static qn_status check_model(const qn_model *model, const char *path, qn_error *err)
+{
+    const char *input;
+    for (int32_t f = 0; (input = qn_model_input_path(model, f)) != NULL; f++) {
+        if (qni_file_is_same(path, input)) {
+            return refuse_same(path, f < model->n_files, err);
         }
-        if (i > 0 && model == plan->items[i - 1].inputs[0].model) {
-            continue;
+    }
+    return QN_OK;
+}
+
+static qn_status check_output_path(const qn_run *run, const char *path, qn_error *err)
+{
+    const qn_model *last = NULL;
+    for (int64_t i = 0; i < run->plan->n_items; i++) {
+        const qn_model *model = run->plan->items[i].inputs[0].model;
+        if (model != last) {
+            QN_TRY(check_model(model, path, err));
         }
-        for (int32_t f = 0; f < model->n_files; f++) {
-            if (qni_file_is_same(path, model->files[f].path)) {
-                const qn_status st =
-                    qni_fail(err, QN_ERR_SAME_FILE, -1,
-                             "the output is the input; write to another name, then replace the "
-                             "input if you mean to");
-                return qni_fail_path(err, st, path);
-            }
+        last = model;
+    }
+    for (int32_t i = 0; i < run->options.n_inputs; i++) {
+        if (qni_file_is_same(path, run->options.inputs[i])) {
+            return refuse_same(path, false, err);
         }
     }
     return QN_OK;
@@ -386,12 +400,13 @@ static qn_status open_output(qn_run *run, int32_t index, const char *path, bool 
                              qn_error *err)
 {
     qni_output *output = &run->outputs[index];
-    QN_TRY(check_output_path(run->plan, path, err));
+    QN_TRY(check_output_path(run, path, err));
     if (run->options.do_resume) {
         QN_TRY(open_part(run, path, output, have_parts, err));
     } else {
         QN_TRY(qni_output_begin(path, run->allocator, output, err));
     }
+    output->no_sync = run->options.no_sync;
     run->n_outputs++;
     return QN_OK;
 }
@@ -498,6 +513,8 @@ static qn_status read_options(const qn_run_options *options, qn_run_options *out
              QN_ERR_INVALID_ARGUMENT, -1,
              "run options of %zu bytes: start from QN_RUN_OPTIONS_INIT", options->struct_size);
     memcpy(out, options, options->struct_size);
+    QN_CHECK(out->n_inputs >= 0 && (out->n_inputs == 0 || out->inputs != NULL), err,
+             QN_ERR_INVALID_ARGUMENT, -1, "the list of inputs is missing");
     QN_CHECK(out->n_threads >= 0 && out->memory_bytes >= 0, err, QN_ERR_INVALID_ARGUMENT, -1,
              "threads and memory cannot be negative");
     return QN_OK;
@@ -579,19 +596,11 @@ qn_status qn_run_range(qn_run *run, int64_t first_item, int64_t n_items, qn_erro
 
 static qn_status sync_outputs(qn_run *run, qn_error *err)
 {
-    for (int32_t i = 0; i < run->n_outputs && !run->options.no_sync; i++) {
+    for (int32_t i = 0; i < run->n_outputs; i++) {
         QN_TRY(qni_output_sync(&run->outputs[i], err));
     }
     qni_cache_after_sync(run);
     return QN_OK;
-}
-
-static qn_status rename_outputs(qn_run *run, qn_error *err)
-{
-    for (int32_t i = 0; i < run->n_outputs; i++) {
-        run->outputs[i].is_synced = run->outputs[i].is_synced || run->options.no_sync;
-    }
-    return qni_outputs_commit(run->outputs, run->n_outputs, err);
 }
 
 qn_status qn_run_commit(qn_run *run, qn_error *err)
@@ -608,7 +617,7 @@ qn_status qn_run_commit(qn_run *run, qn_error *err)
     const double start = qni_clock_seconds();
     qn_status st = sync_outputs(run, err);
     if (st == QN_OK) {
-        st = rename_outputs(run, err);
+        st = qni_outputs_commit(run->outputs, run->n_outputs, err);
     }
     run->sync_seconds = qni_clock_seconds() - start;
     run->has_failed = st != QN_OK;

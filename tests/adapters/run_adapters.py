@@ -252,11 +252,16 @@ def check_options(o, root, work):
     # the report
     status, out, err = run(o, "--json", "--from-gguf", base, "--out", b, "--adapters", one)
     check_report(json.loads(out), root, plain)
-    for name in ("adapter_model.safetensors",):
-        path = os.path.join(work, "same.gguf")
-        shutil.copyfile(os.path.join(root, "qv-r4-f32", "gguf", "adapter.gguf"), path)
-        status, _, err = run(o, "-q", "--from-gguf", base, "--out", path, "--adapters", path)
-        check(status == 1 and "adapter" in err, "the output is the adapter: %r" % err)
+    # no file of an adapter is replaced
+    copy = os.path.join(work, "same")
+    for form, name, given in (("gguf", "adapter.gguf", "adapter.gguf"), ("peft", "adapter_model.safetensors", ""),
+                              ("peft", "adapter_config.json", ""), ("seed", "trainer_state.json", "adapters.safetensors")):
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(os.path.join(root, "qv-r4-f32", form), copy)
+        status, _, err = run(o, "-q", "--from-gguf", base, "--out", os.path.join(copy, name), "--adapters", os.path.join(copy, given))
+        check(status == 1 and "a file that is read" in err and
+              filecmp.cmp(os.path.join(copy, name), os.path.join(root, "qv-r4-f32", form, name), shallow=False),
+              "the output is %s: %r" % (name, err))
 
 
 def check_report(report, root, base):

@@ -156,6 +156,7 @@ class World:
     def prepare(self, row, with_old):
         """An empty folder of outputs, or one that holds what a run replaces."""
         self.clean()
+        self.had_old = with_old
         if row.program == "save":
             done = subprocess.run([self.programs["save"], os.path.join(self.out, "ck"), "1"], env=self.environment)
             assert done.returncode == 0
@@ -253,7 +254,10 @@ class World:
         if row.program == "save":
             self.check_save(row, what, done)
         else:
-            self.check_finals(row, what, done)
+            found = self.check_finals(row, what, done)
+            before = {"old" if self.had_old else "absent"}
+            if row.outputs == SPLIT and done.returncode == 1 and set(found) not in (before, {"new"}):
+                self.complain(row, what, f"it failed and lost what was there: {found}", done)
             if not may_leave:
                 self.check_leftovers(row, what, done)
         if row.resumes and done.returncode == 1 and not goes_on:
