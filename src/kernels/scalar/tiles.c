@@ -88,7 +88,7 @@ QNI_INLINE void take_bits(const qni_tile_plane *plane, int up, int n_elems, cons
         const stretch from = stretch_of(plane, first);
         for (int i = 0; i < plane->run; i++) {
             const int bits = block[from.at + i] >> from.shift & mask;
-            levels[first + i] = (uint8_t)(up == 0 ? bits : levels[first + i] | bits << up);
+            levels[first + i] = (uint8_t)(levels[first + i] | bits << up);
         }
     }
 }
@@ -106,9 +106,10 @@ static void put_bits(const qni_tile_plane *plane, int up, int n_elems, const uin
     }
 }
 
-/* All levels of a block: the low plane sets them, the high plane adds. */
+/* All levels of a block. */
 QNI_INLINE void take_levels(const qni_tile_format *f, const uint8_t *block, uint8_t *levels)
 {
+    memset(levels, 0, (size_t)f->n_elems);
     take_bits(&f->low, 0, f->n_elems, block, levels);
     take_bits(&f->high, f->low.width, f->n_elems, block, levels);
 }
