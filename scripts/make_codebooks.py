@@ -54,46 +54,39 @@ def read_grids():
     return grids
 
 
-HEAD = """/* codebooks.c - points of the lattice grids: levels packed as lattice_internal.h says, and the bytes
- * that products are made of. Made by scripts/make_codebooks.py from scripts/codebooks.txt: change
- * those. */
+HEAD = """/* codebooks.c - points of the lattice grids: levels packed as lattice_internal.h says,
+ * and the bytes that products are made of.
+ * Made by scripts/make_codebooks.py from scripts/codebooks.txt: change those. */
 #include "kernels/lattice_internal.h"
-
-/* Levels as bytes, dimension 0 lowest: 8, 25, 43 (iq2), 8 level + 1 (iq1), 4 .. 62 and 1 .. 15 (iq3).
- */
-#define PACKED(p) p,
-#define LEVEL_2(p, k) ((uint64_t)(p) >> (2 * (k)) & 3)
-#define LEVEL_4(p, k) ((uint32_t)(p) >> (4 * (k)) & 7)
-#define BYTE_IQ1(l) (1 + 8 * (l))
-#define BYTE_IQ2(l) (8 + 17 * (l) + ((l) >> 1))
-#define BYTE_IQ3_XXS(l) (4 + 8 * (l) + 2 * ((l) == 7))
-#define BYTE_IQ3_S(l) (1 + 2 * (l))
-#define OCTET(p, byte)                                                                            \\
-    byte(LEVEL_2(p, 0)) | byte(LEVEL_2(p, 1)) << 8 | byte(LEVEL_2(p, 2)) << 16 |                  \\
-        byte(LEVEL_2(p, 3)) << 24 | byte(LEVEL_2(p, 4)) << 32 | byte(LEVEL_2(p, 5)) << 40 |       \\
-        byte(LEVEL_2(p, 6)) << 48 | byte(LEVEL_2(p, 7)) << 56,
-#define QUAD(p, byte)                                                                             \\
-    byte(LEVEL_4(p, 0)) | byte(LEVEL_4(p, 1)) << 8 | byte(LEVEL_4(p, 2)) << 16 |                  \\
-        byte(LEVEL_4(p, 3)) << 24,
-#define OCTET_IQ1(p) OCTET(p, BYTE_IQ1)
-#define OCTET_IQ2(p) OCTET(p, BYTE_IQ2)
-#define QUAD_IQ3_XXS(p) QUAD(p, BYTE_IQ3_XXS)
-#define QUAD_IQ3_S(p) QUAD(p, BYTE_IQ3_S)
 """
+
+# What products make of a level.
+BYTES = {"iq1s": [1, 9, 17], "iq3xxs": [4, 12, 20, 28, 36, 44, 52, 62], "iq3s": list(range(1, 16, 2))}
+IQ2_BYTES = [8, 25, 43]
+
+
+def as_bytes(name, dims, point):
+    """The levels of a point as bytes, dimension 0 lowest."""
+    width = 16 // dims
+    values = BYTES.get(name, IQ2_BYTES)
+    return sum(values[point >> (width * k) & ((1 << width) - 1)] << (8 * k) for k in range(dims))
+
+
+def array(ctype, name, words):
+    body = "\n".join(textwrap.wrap(" ".join(f"{w}," for w in words), 96, initial_indent="    ",
+                                   subsequent_indent="    "))
+    return (f"/* clang-format off */\nconst {ctype} {name}[{len(words)}] = {{\n{body}\n}};\n"
+            "/* clang-format on */\n")
 
 
 def render(grids):
     parts = [HEAD]
-    of = {"iq1s": "OCTET_IQ1", "iq3xxs": "QUAD_IQ3_XXS", "iq3s": "QUAD_IQ3_S"}
     for name in GRIDS:
-        points = grids[name][1]
-        kind = of.get(name, "OCTET_IQ2")
-        array, word = ("octets", "uint64_t") if kind.startswith("OCTET") else ("quads", "uint32_t")
-        words = " ".join(f"P(0x{p:04x})" for p in points)
-        body = " \\\n".join(textwrap.wrap(words, 94, initial_indent="    ", subsequent_indent="    "))
-        parts.append(f"/* clang-format off */\n#define POINTS_{name}(P) \\\n{body}\n/* clang-format on */\n"
-                     f"const uint16_t qni_points_{name}[{len(points)}] = {{POINTS_{name}(PACKED)}};\n"
-                     f"const {word} qni_{array}_{name}[{len(points)}] = {{POINTS_{name}({kind})}};\n")
+        dims, points = grids[name]
+        parts.append(array("uint16_t", f"qni_points_{name}", [f"0x{p:04x}" for p in points]))
+        kind, ctype = ("octets", "uint64_t") if dims == 8 else ("quads", "uint32_t")
+        parts.append(array(ctype, f"qni_{kind}_{name}",
+                           [f"0x{as_bytes(name, dims, p):0{2 * dims}x}" for p in points]))
     return "\n".join(parts)
 
 
