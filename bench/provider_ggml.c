@@ -297,42 +297,48 @@ const bench_provider *bench_provider_get(const char *arg)
         fprintf(stderr, "%s\n", dlerror());
         return NULL;
     }
-#define S(lib, field, sym)                               \
-    if (!(*(void **)(void *)&G.field = dlsym(lib, sym))) \
-        fprintf(stderr, "missing %s\n", sym);
-    S(b, get_type_traits, "ggml_get_type_traits")
-    S(c, get_type_traits_cpu, "ggml_get_type_traits_cpu")
-    S(b, row_size, "ggml_row_size")
-    S(b, requires_imatrix, "ggml_quantize_requires_imatrix")
-    S(b, quantize_chunk, "ggml_quantize_chunk")
-    S(b, quantize_init, "ggml_quantize_init") S(c, cpu_init, "ggml_cpu_init") S(
-        b, init, "ggml_init") S(b, free, "ggml_free") S(b, new_tensor_2d, "ggml_new_tensor_2d")
-        S(b, mul_mat, "ggml_mul_mat") S(b, new_graph_custom, "ggml_new_graph_custom") S(
-            b, build_forward_expand, "ggml_build_forward_expand") S(b, get_data, "ggml_get_data")
-            S(c, backend_cpu_init, "ggml_backend_cpu_init") S(c, backend_cpu_set_n_threads,
-                                                              "ggml_backend_cpu_set_n_threads")
-                S(c, backend_cpu_set_threadpool, "ggml_backend_cpu_set_threadpool") S(
-                    c, threadpool_new, "ggml_threadpool_new") S(c, threadpool_free,
-                                                                "ggml_threadpool_free")
-                    S(b, backend_graph_compute, "ggml_backend_graph_compute") S(b, backend_free,
-                                                                                "ggml_backend_free")
-                        S(b, backend_cpu_buffer_type, "ggml_backend_cpu_buffer_type") S(
-                            c, backend_cpu_reg, "ggml_backend_cpu_reg")
-                            S(b, backend_reg_get_proc_address, "ggml_backend_reg_get_proc_address")
-                                S(b, backend_reg_dev_get, "ggml_backend_reg_dev_get") S(
-                                    b, alloc_ctx_tensors_from_buft,
-                                    "ggml_backend_alloc_ctx_tensors_from_buft")
-                                    S(b, backend_buffer_free, "ggml_backend_buffer_free")
-                                        S(b, tensor_set, "ggml_backend_tensor_set") S(
-                                            b, backend_supports_op, "ggml_backend_supports_op")
-                                            S(b, buft_name, "ggml_backend_buft_name") S(
-                                                b, gguf_init_from_file,
-                                                "gguf_init_from_file") S(b, gguf_free, "gguf_free")
-                                                S(b, gguf_get_n_tensors, "gguf_get_n_tensors")
-                                                    S(b, gguf_get_n_kv, "gguf_get_n_kv") S(
-                                                        b, gguf_find_tensor,
-                                                        "gguf_find_tensor") void (*log_set)(void *,
-                                                                                            void *);
+#define S(lib, field, sym)                                   \
+    do {                                                     \
+        if (!(*(void **)(void *)&G.field = dlsym(lib, sym))) \
+            fprintf(stderr, "missing %s\n", sym);            \
+    } while (0)
+    S(b, get_type_traits, "ggml_get_type_traits");
+    S(c, get_type_traits_cpu, "ggml_get_type_traits_cpu");
+    S(b, row_size, "ggml_row_size");
+    S(b, requires_imatrix, "ggml_quantize_requires_imatrix");
+    S(b, quantize_chunk, "ggml_quantize_chunk");
+    S(b, quantize_init, "ggml_quantize_init");
+    S(c, cpu_init, "ggml_cpu_init");
+    S(b, init, "ggml_init");
+    S(b, free, "ggml_free");
+    S(b, new_tensor_2d, "ggml_new_tensor_2d");
+    S(b, mul_mat, "ggml_mul_mat");
+    S(b, new_graph_custom, "ggml_new_graph_custom");
+    S(b, build_forward_expand, "ggml_build_forward_expand");
+    S(b, get_data, "ggml_get_data");
+    S(c, backend_cpu_init, "ggml_backend_cpu_init");
+    S(c, backend_cpu_set_n_threads, "ggml_backend_cpu_set_n_threads");
+    S(c, backend_cpu_set_threadpool, "ggml_backend_cpu_set_threadpool");
+    S(c, threadpool_new, "ggml_threadpool_new");
+    S(c, threadpool_free, "ggml_threadpool_free");
+    S(b, backend_graph_compute, "ggml_backend_graph_compute");
+    S(b, backend_free, "ggml_backend_free");
+    S(b, backend_cpu_buffer_type, "ggml_backend_cpu_buffer_type");
+    S(c, backend_cpu_reg, "ggml_backend_cpu_reg");
+    S(b, backend_reg_get_proc_address, "ggml_backend_reg_get_proc_address");
+    S(b, backend_reg_dev_get, "ggml_backend_reg_dev_get");
+    S(b, alloc_ctx_tensors_from_buft, "ggml_backend_alloc_ctx_tensors_from_buft");
+    S(b, backend_buffer_free, "ggml_backend_buffer_free");
+    S(b, tensor_set, "ggml_backend_tensor_set");
+    S(b, backend_supports_op, "ggml_backend_supports_op");
+    S(b, buft_name, "ggml_backend_buft_name");
+    S(b, gguf_init_from_file, "gguf_init_from_file");
+    S(b, gguf_free, "gguf_free");
+    S(b, gguf_get_n_tensors, "gguf_get_n_tensors");
+    S(b, gguf_get_n_kv, "gguf_get_n_kv");
+    S(b, gguf_find_tensor, "gguf_find_tensor");
+#undef S
+    void (*log_set)(void *, void *);
     if ((*(void **)(void *)&log_set = dlsym(b, "ggml_log_set")))
         log_set((void *)(uintptr_t)quiet, NULL);
     G.cpu_init();

@@ -50,8 +50,8 @@ extern const uint16_t qni_points_iq2s[1024];
 extern const uint16_t qni_points_iq3xxs[256];
 extern const uint16_t qni_points_iq3s[512];
 
-/* The same as bytes to multiply, dimension 0 lowest: 8, 25, 43 (iq2), 8 level + 1 (iq1), 4 .. 62 and
- * 1 .. 15 (iq3). */
+/* The same as bytes to multiply, dimension 0 lowest: 8, 25, 43 (iq2), 8 level + 1 (iq1), 4 .. 62
+ * and 1 .. 15 (iq3). */
 extern const uint64_t qni_octets_iq1s[2048];
 extern const uint64_t qni_octets_iq2xxs[256];
 extern const uint64_t qni_octets_iq2xs[512];
