@@ -26,8 +26,9 @@ from oracle_quantize import GGML_NAME, read_header, read_imatrix  # noqa: E402
 
 NOT_THE_PEERS = {
     "--resume": "fault/executor", "--report": "parity/report", "--fail-above": "cli/quantize",
-    "--sha256": "cli/quantize", "--stats": "cli/quantize", "--quiet": "cli/overview",
-    "--log-level": "cli/overview", "--no-progress": "cli/overview", "--help": "cli/quantize",
+    "--sha256": "cli/quantize", "--no-sync": "cli/quantize", "--stats": "cli/quantize",
+    "--quiet": "cli/overview", "--log-level": "cli/overview", "--no-progress": "cli/overview",
+    "--help": "cli/quantize",
     "--threads": "parity/same-bytes", "--memory": "parity/same-bytes", "--isa": "parity/same-bytes",
 }
 
