@@ -24,6 +24,7 @@ from oracle_quantize import FTYPES  # noqa: E402
 
 PROMPTS = ["The capital of France is", "def fibonacci(n):\n", "Once upon a time, in a small village,"]
 N_TOKENS = 24
+REFUSED = "refused by both"
 ORACLE = os.path.join(HERE, "oracle_quantize.py")
 
 
@@ -112,12 +113,14 @@ def tokens_of(folder, path):
 
 
 def make(a, preset, work, src, matrix):
-    """Both files; returns an error or None."""
+    """Both files; returns an error or None, REFUSED if neither side makes one."""
     ours, theirs = os.path.join(work, "ours.gguf"), os.path.join(work, "theirs.gguf")
     got = subprocess.run([a.command, "quantize", "--quiet", "--log-level", "none", *matrix, src, ours, preset],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     want = subprocess.run([sys.executable, ORACLE, "--lib-dir", a.peer, "run", src, theirs, preset, "-t", "2", *matrix],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if got.returncode == 1 and want.returncode == 1:
+        return REFUSED
     if got.returncode != 0 or want.returncode != 0:
         return "ours %d %s, peer %d %s" % (got.returncode, got.stderr.strip(), want.returncode, want.stdout.strip())
     return None
@@ -125,6 +128,9 @@ def make(a, preset, work, src, matrix):
 
 def check(a, preset, work, src, matrix):
     error = make(a, preset, work, src, matrix)
+    if error == REFUSED:
+        print("%s: refused by both" % preset)
+        return 0
     if error is None:
         (ours, error), (theirs, other) = (tokens_of(a.peer, os.path.join(work, n + ".gguf")) for n in ("ours", "theirs"))
         error = error or other
