@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Make src/kernels/scalar/codebooks.c from scripts/codebooks.txt.
+"""Make src/kernels/scalar/codebooks.c and codebook_bytes.c from scripts/codebooks.txt.
 
 usage: make_codebooks.py [--check]
 
-Without arguments the C file is written. With --check nothing is written: exit 0 if the committed file
-is what this script makes, else 1 and one line that says what to do.
+Without arguments the C files are written. With --check nothing is written: exit 0 if the committed files
+are what this script makes, else 1 and a line for each that is not.
 """
 import pathlib
 import re
@@ -13,7 +13,7 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "scripts" / "codebooks.txt"
-OUTPUT = ROOT / "src" / "kernels" / "scalar" / "codebooks.c"
+FOLDER = ROOT / "src" / "kernels" / "scalar"
 GRIDS = ["iq1s", "iq2xxs", "iq2xs", "iq2s", "iq3xxs", "iq3s"]
 HEADER = re.compile(r"\[(\w+)\] dims=(\d+) points=(\d+)")
 
@@ -54,8 +54,7 @@ def read_grids():
     return grids
 
 
-HEAD = """/* codebooks.c - points of the lattice grids: levels packed as lattice_internal.h says,
- * and the bytes that products are made of.
+HEAD = """/* {file} - {what}
  * Made by scripts/make_codebooks.py from scripts/codebooks.txt: change those. */
 #include "kernels/lattice_internal.h"
 """
@@ -79,27 +78,37 @@ def array(ctype, name, words):
             "/* clang-format on */\n")
 
 
-def render(grids):
-    parts = [HEAD]
-    for name in GRIDS:
-        dims, points = grids[name]
-        parts.append(array("uint16_t", f"qni_points_{name}", [f"0x{p:04x}" for p in points]))
-        kind, ctype = ("octets", "uint64_t") if dims == 8 else ("quads", "uint32_t")
-        parts.append(array(ctype, f"qni_{kind}_{name}",
-                           [f"0x{as_bytes(name, dims, p):0{2 * dims}x}" for p in points]))
-    return "\n".join(parts)
+def packed_points(name, dims, points):
+    return array("uint16_t", f"qni_points_{name}", [f"0x{p:04x}" for p in points])
+
+
+def byte_points(name, dims, points):
+    kind, ctype = ("octets", "uint64_t") if dims == 8 else ("quads", "uint32_t")
+    return array(ctype, f"qni_{kind}_{name}", [f"0x{as_bytes(name, dims, p):0{2 * dims}x}" for p in points])
+
+
+# File, what it holds, and how one grid is written.
+OUTPUTS = [
+    ("codebooks.c", "points of the lattice grids, levels packed as lattice_internal.h says.", packed_points),
+    ("codebook_bytes.c", "points of the lattice grids as the bytes that products are made of.", byte_points),
+]
 
 
 def main():
     if sys.argv[1:] not in ([], ["--check"]):
         print(__doc__.strip())
         sys.exit(0 if sys.argv[1:] in (["--help"], ["-h"]) else 2)
-    text = render(read_grids())
-    if not sys.argv[1:]:
-        OUTPUT.write_text(text)
-    elif not OUTPUT.exists() or OUTPUT.read_text() != text:
-        print(f"{OUTPUT}:1: differs from what scripts/make_codebooks.py makes; run it")
-        sys.exit(1)
+    grids = read_grids()
+    status = 0
+    for file, what, render in OUTPUTS:
+        text = "\n".join([HEAD.format(file=file, what=what)] + [render(name, *grids[name]) for name in GRIDS])
+        path = FOLDER / file
+        if not sys.argv[1:]:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            print(f"{path}:1: differs from what scripts/make_codebooks.py makes; run it")
+            status = 1
+    sys.exit(status)
 
 
 main()

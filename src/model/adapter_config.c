@@ -157,22 +157,29 @@ static qn_status read_text_item(parser *p, const char *const **out, int64_t *out
     return QN_OK;
 }
 
-static qn_status read_texts(parser *p, const char *const **out, int64_t *out_n, qn_error *err)
+/* A list of texts. With passes_others, what is no text in it is passed over. */
+static qn_status read_items(parser *p, bool passes_others, const char *const **out, int64_t *out_n,
+                            qn_error *err)
 {
-    bool is_null;
-    QN_TRY(skip_null(p, &is_null, err));
-    if (is_null) {
-        return QN_OK;
-    }
     QN_TRY(qni_json_enter_array(&p->json, err));
     for (;;) {
         bool has_item = false;
+        qni_json_kind kind;
         QN_TRY(qni_json_next_item(&p->json, &has_item, err));
         if (!has_item) {
             return QN_OK;
         }
-        QN_TRY(read_text_item(p, out, out_n, err));
+        QN_TRY(qni_json_peek(&p->json, &kind, err));
+        QN_TRY(passes_others && kind != QNI_JSON_STRING ? qni_json_skip(&p->json, err)
+                                                        : read_text_item(p, out, out_n, err));
     }
+}
+
+static qn_status read_texts(parser *p, const char *const **out, int64_t *out_n, qn_error *err)
+{
+    bool is_null;
+    QN_TRY(skip_null(p, &is_null, err));
+    return is_null ? QN_OK : read_items(p, false, out, out_n, err);
 }
 
 /* A list of names of which nothing depends but a warning: null, a pattern, or other things in the
@@ -181,20 +188,8 @@ static qn_status read_names(parser *p, const char *const **out, int64_t *out_n, 
 {
     qni_json_kind kind;
     QN_TRY(qni_json_peek(&p->json, &kind, err));
-    if (kind != QNI_JSON_ARRAY) {
-        return qni_json_skip(&p->json, err);
-    }
-    QN_TRY(qni_json_enter_array(&p->json, err));
-    for (;;) {
-        bool has_item = false;
-        QN_TRY(qni_json_next_item(&p->json, &has_item, err));
-        if (!has_item) {
-            return QN_OK;
-        }
-        QN_TRY(qni_json_peek(&p->json, &kind, err));
-        QN_TRY(kind == QNI_JSON_STRING ? read_text_item(p, out, out_n, err)
-                                       : qni_json_skip(&p->json, err));
-    }
+    return kind == QNI_JSON_ARRAY ? read_items(p, true, out, out_n, err)
+                                  : qni_json_skip(&p->json, err);
 }
 
 /* --- members ---------------------------------------------------------------------------------- */

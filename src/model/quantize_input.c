@@ -222,8 +222,8 @@ static qn_status find_architecture(qni_quantize_job *job, qn_error *err)
         return QN_OK;
     }
     QN_CHECK(job->model->metadata != NULL, err, QN_ERR_INVALID_METADATA, -1,
-             "%s has no GGUF metadata; give a GGUF of the same model to take it from",
-             job->model->files[0].path);
+             "a safetensors file has no GGUF metadata; take it from a GGUF of the same model with "
+             "--metadata-from");
     qn_gguf_string text;
     const qn_status st =
         qn_gguf_get_string(job->model->metadata, "general.architecture", &text, NULL);

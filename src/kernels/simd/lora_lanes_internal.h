@@ -31,21 +31,6 @@ QNI_INLINE void lora_micro(const qni_spread_tile *tile, int64_t col, int n_cols,
     }
 }
 
-/* The elements of a row that fill no vector. */
-QNI_INLINE void lora_rest(const qni_spread_tile *tile, int64_t from)
-{
-    for (int64_t c = 0; c < tile->n_cols && from < tile->n_elems; c++) {
-        float *y = tile->y + c * tile->y_stride;
-        for (int64_t r = 0; r < tile->n_rows; r++) {
-            const float s = tile->s[c * tile->s_stride + r];
-            const float *w = tile->w + r * tile->w_stride;
-            for (int64_t k = from; k < tile->n_elems; k++) {
-                y[k] += s * w[k];
-            }
-        }
-    }
-}
-
 QNI_PROTO_lora(VEC_NAME(qni_lora_f32))
 {
     int64_t k = 0;
@@ -61,7 +46,13 @@ QNI_PROTO_lora(VEC_NAME(qni_lora_f32))
             lora_micro(tile, col, 1, k);
         }
     }
-    lora_rest(tile, k);
+    if (k < tile->n_elems) { /* elements that fill no vector */
+        qni_spread_tile rest = *tile;
+        rest.w += k;
+        rest.y += k;
+        rest.n_elems -= k;
+        qni_lora_f32_scalar(&rest);
+    }
 }
 
 #endif

@@ -1,6 +1,8 @@
 /* encode_q8_avx2.c — q8_0, q8_1 and q8_K on AVX2. */
 #include "kernels/x86/vec_avx2_internal.h"
 
+#include "kernels/x86/sum_lanes_avx2_internal.h"
+
 typedef __m256i vi_part;
 
 QNI_INLINE vi_part vi_max_part(vi x)
@@ -40,30 +42,9 @@ QNI_INLINE vi vi_max_of_parts(const vi_part *parts)
     return (vi){max_of_8(parts), max_of_8(parts + 8)};
 }
 
-/* The same with sums. */
-QNI_INLINE __m256i sum_of_2(__m256i a, __m256i b)
-{
-    return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
-}
-
-QNI_INLINE __m256i sum_of_4(const __m256i *v)
-{
-    const __m256i a = sum_of_2(v[0], v[1]);
-    const __m256i b = sum_of_2(v[2], v[3]);
-    return _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
-}
-
-QNI_INLINE __m256i sum_of_8(const __m256i *v)
-{
-    const __m256i a = sum_of_4(v);
-    const __m256i b = sum_of_4(v + 4);
-    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
-                            _mm256_permute2x128_si256(a, b, 0x31));
-}
-
 QNI_INLINE vi vi_add_of_parts(const vi_part *parts)
 {
-    return (vi){sum_of_8(parts), sum_of_8(parts + 8)};
+    return (vi){sum_lanes_x8(parts), sum_lanes_x8(parts + 8)};
 }
 
 QNI_INLINE vi vi_max_unsigned(vi x, vi y)
