@@ -77,6 +77,16 @@ static float v_sixteenths(int64_t i)
     return (float)(int)(next_random() % 129) / 16.0f - 4.0f;
 }
 
+/* Scales of one for 127 levels a side: every value half-way between two levels, or next to it. */
+static float v_half_levels(int64_t i)
+{
+    const float v = (float)(int)(next_random() % 509) / 2.0f - 127.0f;
+    if (i % 32 == 0) {
+        return v < 0.0f ? -127.0f : 127.0f;
+    }
+    return next_random() % 4 != 0 ? v : nextafterf(v, 0.0f);
+}
+
 static float v_three_values(int64_t i)
 {
     (void)i;
@@ -164,6 +174,7 @@ static const struct kind {
     {"outliers", v_outliers},
     {"sparse", v_sparse},
     {"sixteenths", v_sixteenths},
+    {"half levels", v_half_levels},
     {"three values", v_three_values},
     {"negative", v_negative},
     {"positive", v_positive},

@@ -65,12 +65,19 @@ QNI_INLINE vi levels_of_16(const float *x, float inverse)
     return (vi){vcvtaq_s32_f32(v.a), vcvtaq_s32_f32(v.b), vcvtaq_s32_f32(v.c), vcvtaq_s32_f32(v.d)};
 }
 
-QNI_INLINE vi_part put_rounded(const float *x, float inverse, int8_t *to)
+typedef vi_part level_part;
+
+QNI_INLINE level_part put_rounded(const float *x, float inverse, int8_t *to)
 {
     const vi low = levels_of_16(x, inverse);
     const vi high = levels_of_16(x + VL, inverse);
     vi_store_i8x2(to, low, high);
     return vi_add_part(vi_add(low, high));
+}
+
+QNI_INLINE vi sums_of_levels(const level_part *parts)
+{
+    return vi_add_of_parts(parts);
 }
 
 #include "kernels/simd/encode_q8_internal.h"

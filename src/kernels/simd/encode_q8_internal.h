@@ -13,7 +13,8 @@
  *   vi_max_part(), vi_add_part() that of a vector; _of_parts(): the results of sixteen, one a lane
  *   vi_max_unsigned(), vi_reduce_max_unsigned(), vi_nearest()
  *   put_rounded()                levels of 32 values, rounded half away from zero: times `inverse`,
- *                                which has been multiplied by ROUNDED_TIMES */
+ *                                which has been multiplied by ROUNDED_TIMES; their sum half-way
+ *   sums_of_levels()             the sums of sixteen blocks, one a lane */
 #include "kernels/simd/batch_lanes_internal.h"
 
 enum { BLOCK = 32, SUPER = QNI_SUPER };
@@ -61,7 +62,9 @@ QNI_INLINE void find_scales(const float *x, int n, q8_group *group)
 QNI_INLINE qni_encode_result q8_0_group(const float *x, int n, const q8_group *group,
                                         qni_block_q8_0 *block)
 {
+#pragma GCC unroll 4
     for (int b = 0; b < n; b++) {
+        prefetch_next_piece(x + BLOCK * b, BLOCK);
         qni_store_u16le(block[b].d, group->d16[b]);
         (void)put_rounded(x + BLOCK * b, group->inv[b], block[b].qs);
     }
@@ -71,20 +74,24 @@ QNI_INLINE qni_encode_result q8_0_group(const float *x, int n, const q8_group *g
 QNI_INLINE qni_encode_result q8_1_group(const float *x, int n, const q8_group *group,
                                         qni_block_q8_1 *block)
 {
-    vi_part sums[VL];
+    level_part parts[VL];
     uint16_t s16[VL];
-    uint32_t both[VL]; /* d and s lie side by side */
-    for (int b = 0; b < VL; b++) {
-        sums[b] =
-            b < n ? put_rounded(x + BLOCK * b, group->inv[b], block[b].qs) : vi_add_part(vi_set(0));
-    }
-    const vf s = vf_mul(vf_from_vi(vi_add_of_parts(sums)), vf_load(group->d));
-    const qni_encode_result result = store_halves(s16, s);
-    for (int b = 0; b < VL; b++) {
-        both[b] = group->d16[b] | (uint32_t)s16[b] << 16;
-    }
+    int32_t both[VL]; /* d and s lie side by side */
+#pragma GCC unroll 4
     for (int b = 0; b < n; b++) {
-        qni_store_u32le(block[b].d, both[b]);
+        prefetch_next_piece(x + BLOCK * b, BLOCK);
+        parts[b] = put_rounded(x + BLOCK * b, group->inv[b], block[b].qs);
+    }
+    for (int b = n; b < VL; b++) {
+        parts[b] = parts[0];
+    }
+    const vf s = vf_mul(vf_from_vi(sums_of_levels(parts)), vf_load(group->d));
+    const qni_encode_result result = store_halves(s16, s);
+    const vi low = vi_load_u16((const uint8_t *)group->d16);
+    const vi high = vi_load_u16((const uint8_t *)s16);
+    vi_store(both, vi_or(low, vi_shl(high, 16)));
+    for (int b = 0; b < n; b++) {
+        qni_store_u32le(block[b].d, (uint32_t)both[b]);
     }
     return qni_worse(group->result, result);
 }
@@ -122,7 +129,6 @@ QNI_INLINE qni_encode_result q8_1_group(const float *x, int n, const q8_group *g
             } else if (left > VL) {                                                            \
                 find_scales(x + VL * BLOCK, (int)left - VL, &groups[which ^ 1]);               \
             }                                                                                  \
-            prefetch_next_piece(x, VL *BLOCK);                                                 \
             if (left >= VL) {                                                                  \
                 result = qni_worse(result, type##_group(x, VL, group, block));                 \
             } else {                                                                           \

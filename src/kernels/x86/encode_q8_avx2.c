@@ -67,14 +67,14 @@ QNI_INLINE vi vi_nearest(vf x)
     return (vi){_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)};
 }
 
-/* Rounding half away from zero is done on whole halves: h = trunc(2 v), then (h + 1) >> 1 for h >=
- * 0 and h >> 1 below, in 16 bits. */
+/* Rounding half away from zero is done on whole halves, h = trunc(2 v), in 16 bits: vpmulhrsw gives
+ * floor(h * f + 1/2), and with f = 1/2 + 2^-15 an odd h, which lies half-way, goes away from zero
+ * on either side, while an even one, |h| <= 254, stays where it is. */
 #define ROUNDED_TIMES 2.0f
 
 QNI_INLINE __m256i round_halves(__m256i h)
 {
-    const __m256i is_up = _mm256_cmpgt_epi16(h, _mm256_set1_epi16(-1));
-    return _mm256_srai_epi16(_mm256_sub_epi16(h, is_up), 1);
+    return _mm256_mulhrs_epi16(h, _mm256_set1_epi16((1 << 14) + 1));
 }
 
 QNI_INLINE __m256i whole_halves(const float *x, __m256 inverse)
@@ -84,8 +84,9 @@ QNI_INLINE __m256i whole_halves(const float *x, __m256 inverse)
     return _mm256_packs_epi32(a, b);
 }
 
-/* Returns sums of four levels each. */
-QNI_INLINE vi_part put_rounded(const float *x, float inverse, int8_t *to)
+typedef __m256i level_part; /* four sums of eight levels, each 128 too high */
+
+QNI_INLINE level_part put_rounded(const float *x, float inverse, int8_t *to)
 {
     const __m256 inv = _mm256_set1_ps(inverse);
     const __m256i low = round_halves(whole_halves(x, inv));
@@ -93,7 +94,30 @@ QNI_INLINE vi_part put_rounded(const float *x, float inverse, int8_t *to)
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     const __m256i bytes = _mm256_packs_epi16(low, high);
     _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permutevar8x32_epi32(bytes, order));
-    return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
+    const __m256i above = _mm256_xor_si256(bytes, _mm256_set1_epi8((char)0x80));
+    return _mm256_sad_epu8(above, _mm256_setzero_si256());
+}
+
+/* Lane i, and lane i + 4: half of the sum of part i. */
+QNI_INLINE __m256i half_sums_of_4(const level_part *parts)
+{
+    const __m256i a = _mm256_packus_epi32(parts[0], parts[1]);
+    const __m256i b = _mm256_packus_epi32(parts[2], parts[3]);
+    return _mm256_madd_epi16(_mm256_packus_epi32(a, b), _mm256_set1_epi16(1));
+}
+
+QNI_INLINE __m256i sums_of_8(const level_part *parts)
+{
+    const __m256i a = half_sums_of_4(parts);
+    const __m256i b = half_sums_of_4(parts + 4);
+    const __m256i sums = _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
+                                          _mm256_permute2x128_si256(a, b, 0x31));
+    return _mm256_sub_epi32(sums, _mm256_set1_epi32(32 * 128));
+}
+
+QNI_INLINE vi sums_of_levels(const level_part *parts)
+{
+    return (vi){sums_of_8(parts), sums_of_8(parts + 8)};
 }
 
 #include "kernels/simd/encode_q8_internal.h"
