@@ -3,6 +3,7 @@
 
 #define DEFAULT_ALIGNMENT _Alignof(max_align_t)
 #define ARENA_CHUNK_BYTES ((size_t)64 * 1024)
+#define HUGE_PAGE_BYTES   ((size_t)2 * 1024 * 1024)
 
 void *qni_alloc_aligned(const qn_allocator *allocator, size_t n_bytes, size_t alignment)
 {
@@ -18,6 +19,18 @@ void *qni_alloc_aligned(const qn_allocator *allocator, size_t n_bytes, size_t al
         return NULL;
     }
     return aligned_alloc(alignment, rounded & ~(alignment - 1));
+}
+
+void *qni_alloc_large(const qn_allocator *allocator, size_t n_bytes, size_t alignment)
+{
+    if (allocator || n_bytes < HUGE_PAGE_BYTES) {
+        return qni_alloc_aligned(allocator, n_bytes, alignment);
+    }
+    void *ptr = qni_alloc_aligned(NULL, n_bytes, HUGE_PAGE_BYTES);
+    if (ptr) {
+        qni_memory_advise_huge(ptr, n_bytes);
+    }
+    return ptr;
 }
 
 void *qni_alloc(const qn_allocator *allocator, size_t n_bytes)

@@ -9,6 +9,9 @@
 void *qni_alloc(const qn_allocator *allocator, size_t n_bytes);
 void *qni_alloc_zeroed(const qn_allocator *allocator, size_t n_bytes);
 void *qni_alloc_aligned(const qn_allocator *allocator, size_t n_bytes, size_t alignment);
+/* The same for what is read from end to end, such as packed weights: of malloc's memory, from 2 MiB
+ * on, it starts on a huge page and asks for such. */
+void *qni_alloc_large(const qn_allocator *allocator, size_t n_bytes, size_t alignment);
 /* n * elem_bytes with the product checked; NULL when it overflows. */
 void *qni_alloc_array(const qn_allocator *allocator, int64_t n, size_t elem_bytes);
 void qni_free(const qn_allocator *allocator, void *ptr, size_t n_bytes);

@@ -77,6 +77,8 @@ void qni_map_close(qni_map *map);
 /* Advice on mapped pages that lie wholly or partly in the range; failures are ignored. */
 void qni_map_prefetch(const void *bytes, int64_t n_bytes);
 void qni_map_release(const void *bytes, int64_t n_bytes); /* only pages wholly inside */
+/* Huge pages for the pages wholly inside, where the system has such; no more than advice. */
+void qni_memory_advise_huge(void *bytes, size_t n_bytes);
 int64_t qni_page_bytes(void);
 
 /* --- atomic replacement ------------------------------------------------------------------------

@@ -85,6 +85,16 @@ void qni_map_release(const void *bytes, int64_t n_bytes)
     }
 }
 
+void qni_memory_advise_huge(void *bytes, size_t n_bytes)
+{
+    const uintptr_t page = (uintptr_t)qni_page_bytes();
+    const uintptr_t start = ((uintptr_t)bytes + page - 1) & ~(page - 1);
+    const uintptr_t end = ((uintptr_t)bytes + (uintptr_t)n_bytes) & ~(page - 1);
+    if (end > start) {
+        (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+    }
+}
+
 uint64_t qni_random_seed(void)
 {
     uint64_t seed = 0;

@@ -95,7 +95,7 @@ static qn_status pack_rows(qn_compute *compute, const qni_rows *rows, const qni_
     packed->rows = *rows;
     packed->rows.layout = layout;
     QN_TRY_GOTO(packed_bytes(rows, layout, &packed->rows.stride, &n, &packed->n_bytes, err));
-    packed->bytes = qni_alloc_aligned(packed->allocator, (size_t)packed->n_bytes, ROW_ALIGNMENT);
+    packed->bytes = qni_alloc_large(packed->allocator, (size_t)packed->n_bytes, ROW_ALIGNMENT);
     if (!packed->bytes) {
         st = qni_fail_memory(err, (size_t)packed->n_bytes);
         goto done;

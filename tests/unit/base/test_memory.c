@@ -105,6 +105,29 @@ static void arrays_check_their_product(void **state)
     qni_free_aligned(NULL, aligned, 100, 64);
 }
 
+static void large_blocks_start_on_a_huge_page(void **state)
+{
+    (void)state;
+    const size_t huge = (size_t)2 << 20;
+    const size_t sizes[] = {1, 4096, huge - 1, huge, huge + 1, 3 * huge + 4097};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        uint8_t *block = qni_alloc_large(NULL, sizes[i], 64);
+        assert_non_null(block);
+        assert_int_equal((uintptr_t)block % (sizes[i] < huge ? 64 : huge), 0);
+        memset(block, 0x5a, sizes[i]);
+        assert_int_equal(block[sizes[i] - 1], 0x5a);
+        qni_free_aligned(NULL, block, sizes[i], 64);
+    }
+    ledger book = {0, -1};
+    const qn_allocator own = {&book, ledger_alloc, ledger_free};
+    uint8_t *block = qni_alloc_large(&own, 2 * huge, 64);
+    size_t asked = 0;
+    memcpy(&asked, block - 56, sizeof asked);
+    assert_int_equal(asked, 64); /* memory that others manage is taken as it is */
+    qni_free_aligned(&own, block, 2 * huge, 64);
+    assert_int_equal(book.n_out, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +135,7 @@ int main(void)
         cmocka_unit_test(buffer_keeps_to_its_limit),
         cmocka_unit_test(buffer_reports_no_memory),
         cmocka_unit_test(arrays_check_their_product),
+        cmocka_unit_test(large_blocks_start_on_a_huge_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
