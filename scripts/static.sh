@@ -66,7 +66,6 @@ build_pcre2() {
     make -j "$jobs" libpcre2-8.la
     cp .libs/libpcre2-8.a "$here/lib/"
     cp src/pcre2.h "$here/include/"
-    write_pc libpcre2-8 PCRE2 10.42 -lpcre2-8
 }
 
 build_smartcols() {
@@ -77,7 +76,6 @@ build_smartcols() {
     cp .libs/libsmartcols.a "$here/lib/"
     mkdir -p "$here/include/libsmartcols"
     cp libsmartcols/src/libsmartcols.h "$here/include/libsmartcols/"
-    write_pc smartcols smartcols 2.38.1 -lsmartcols /libsmartcols
 }
 
 # SHA-256 and what it cannot be built without.
@@ -93,13 +91,16 @@ build_crypto() {
     make -j "$jobs" libcrypto.a
     cp libcrypto.a "$here/lib/"
     cp -r include/openssl "$here/include/"
-    write_pc libcrypto libcrypto 3.0.22 -lcrypto
 }
 
 fetch
 build pcre2 "$pcre2"
 build smartcols "$util_linux"
 build crypto "$openssl"
+# Every time: they hold where this folder is, and it may have been moved.
+write_pc libpcre2-8 PCRE2 10.42 -lpcre2-8
+write_pc smartcols smartcols 2.38.1 -lsmartcols /libsmartcols
+write_pc libcrypto libcrypto 3.0.22 -lcrypto
 PKG_CONFIG_LIBDIR=$here/lib/pkgconfig cmake --preset musl -DCMAKE_C_FLAGS="$fallback" >/dev/null
 cmake --build --preset musl --target quench_command -j "$jobs"
 strip -o build-musl/quench.stripped build-musl/quench && mv build-musl/quench.stripped build-musl/quench
