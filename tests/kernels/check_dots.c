@@ -25,11 +25,16 @@ static void fill_random(void *bytes, int64_t n)
     }
 }
 
+static _Noreturn void give_up(const char *what)
+{
+    printf("check_dots: %s (seed %" PRIx64 ")\n", what, seed);
+    exit(1);
+}
+
 static void must(bool is_true, const char *what)
 {
     if (!is_true) {
-        printf("check_dots: %s (seed %" PRIx64 ")\n", what, seed);
-        exit(1);
+        give_up(what);
     }
 }
 
@@ -75,7 +80,9 @@ static void run_rows(const qni_kernel_row *row, const qni_dot_tile *t)
 static void run_tiles(const qni_kernel_row *row, const qni_dot_tile *t)
 {
     const qni_arrange_fn arrange = arrange_of(row);
-    must(arrange != NULL, "a kernel over tiles without one that arranges");
+    if (!arrange || !row->kernel.dot_tiles) {
+        give_up("a kernel over tiles without one that arranges, or the other way round");
+    }
     const int64_t n_groups = (t->n_rows + QNI_TILE_ROWS - 1) / QNI_TILE_ROWS;
     const int64_t n_chunks = (t->n_elems + 255) / 256;
     qni_dot_tile tile = *t;
@@ -234,8 +241,8 @@ static bool check_integers(const qni_kernel_row *row)
     const int64_t n_act = qn_dtype_block_elems(partner);
     uint8_t w[300];
     uint8_t a[8 * 300];
-    int8_t levels[QNI_SUPER];
-    float decoded[QNI_SUPER];
+    int8_t levels[QNI_SUPER] = {0};
+    float decoded[QNI_SUPER] = {0};
     for (int round = 0; round < 3000; round += stride) {
         fill_random(w, qn_dtype_block_bytes(row->dtype));
         if (round % 8 == 0) { /* the largest sums */

@@ -297,9 +297,10 @@ QNI_INLINE float tile_half(const uint8_t *field)
     return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(bits))), 0);
 }
 
-QNI_INLINE void tile_prefetch(uintptr_t p)
+/* The cache line `ahead` bytes after p, wherever that is. */
+QNI_INLINE void tile_prefetch(const void *p, int64_t ahead)
 {
-    __builtin_prefetch((const void *)p);
+    __builtin_prefetch(qni_line_ahead(p, ahead));
 }
 
 #endif

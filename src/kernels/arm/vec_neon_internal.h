@@ -85,10 +85,10 @@ QNI_INLINE vf vf_max(vf x, vf y)
     return vf_pick(vf_gt(x, y), x, y);
 }
 
-/* Asks for the cache line at p, which may lie outside any buffer. */
-QNI_INLINE void vec_prefetch(uintptr_t p)
+/* Asks for the cache line `ahead` bytes after p, wherever that is. */
+QNI_INLINE void vec_prefetch(const void *p, int64_t ahead)
 {
-    __builtin_prefetch((const void *)p, 0, 2);
+    __builtin_prefetch(qni_line_ahead(p, ahead), 0, 2);
 }
 
 QNI_INLINE vf vf_set(float v)

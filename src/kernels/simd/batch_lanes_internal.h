@@ -11,9 +11,8 @@
 /* The n floats that lie one piece after x. */
 QNI_INLINE void prefetch_next_piece(const float *x, int n)
 {
-    const uintptr_t ahead = (uintptr_t)x + QNI_ENCODE_PIECE_BYTES;
-    for (uintptr_t at = 0; at < sizeof(float) * (uintptr_t)n; at += 64) {
-        vec_prefetch(ahead + at);
+    for (int64_t at = 0; at < (int64_t)sizeof(float) * n; at += 64) {
+        vec_prefetch(x, (int64_t)QNI_ENCODE_PIECE_BYTES + at);
     }
 }
 

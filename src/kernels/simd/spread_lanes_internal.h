@@ -28,7 +28,7 @@ QNI_INLINE void spread_micro(const qni_spread_tile *tile, int64_t col, int n_col
         {
             const float *at = y + c * tile->y_stride + VL * v;
             sum[c][v] = vf_load(at);
-            vec_prefetch((uintptr_t)at + (uintptr_t)(n_cols * tile->y_stride) * sizeof *at);
+            vec_prefetch(at, n_cols * tile->y_stride * (int64_t)sizeof *at);
         }
     }
     for (int64_t r = 0; r < tile->n_rows; r++, w += tile->w_stride) {

@@ -266,7 +266,7 @@ QNI_INLINE void multiply_chunk(const tile_type *f, const uint8_t *sub, const til
         if (ahead) {
             QNI_UNROLL for (int i = 0; i < sub_bytes_of(f); i += TILE_VECTOR)
             {
-                tile_prefetch((uintptr_t)sub + (uintptr_t)ahead + (uintptr_t)i);
+                tile_prefetch(sub, ahead + i);
             }
         }
         multiply_any(f, sub, heads, a, n_cols, j, total);
@@ -358,7 +358,7 @@ QNI_INLINE void multiply_few(const tile_kernel *k, const qni_dot_tile *tile)
         for (int64_t left = tile->n_elems; left > 0; left -= TILE_CHUNK) {
             const chunk_walk at = left >= TILE_CHUNK ? whole : chunk_of(k, left);
             for (int64_t i = 0; i < at.n_field_bytes; i += TILE_VECTOR) {
-                tile_prefetch((uintptr_t)chunk + (uintptr_t)(ahead + i));
+                tile_prefetch(chunk, ahead + i);
             }
             k->heads(chunk, at.n_subs * TILE_SUB / k->n_elems, &heads);
             const uint8_t *subs = chunk + at.n_field_bytes;
@@ -390,7 +390,7 @@ QNI_INLINE void stage_chunk(const tile_kernel *k, const uint8_t *chunk, const ch
     {
         QNI_UNROLL for (int i = 0; i < sub_bytes_of(f); i += TILE_VECTOR)
         {
-            tile_prefetch((uintptr_t)sub + (uintptr_t)at->n_bytes + (uintptr_t)i);
+            tile_prefetch(sub, at->n_bytes + i);
         }
         QNI_UNROLL for (int g = 0; g < TILE_SUB / 4; g++)
         {
@@ -581,7 +581,7 @@ QNI_INLINE void put_levels(const tile_type *f, const int8_t *levels, int j, qni_
 {
     if (TILE_HAS_WORDS && f->is_signed) {
         for (int i = 0; i < TILE_SUB; i++) {
-            to->level.words[TILE_SUB * j + i] = levels[i];
+            to->level.words[TILE_SUB * j + i] = (int16_t)levels[i];
         }
         return;
     }

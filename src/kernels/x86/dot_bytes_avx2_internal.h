@@ -155,7 +155,7 @@ QNI_INLINE void ask_ahead(const uint8_t *w, int n_bytes)
 {
     QNI_UNROLL for (int i = 0; i < n_bytes; i += 64)
     {
-        tile_prefetch((uintptr_t)w + AHEAD + (uintptr_t)i);
+        tile_prefetch(w, AHEAD + i);
     }
 }
 
@@ -542,7 +542,7 @@ QNI_INLINE void stage_rows(const dot_format *f, const uint8_t *w, int64_t w_stri
             const int r = 8 * half + i;
             const uint8_t *block = w + (r < n_rows ? r : n_rows - 1) * w_stride;
             for (int64_t at = 0; at < CHUNK / f->n_elems * f->n_bytes; at += 64) {
-                tile_prefetch((uintptr_t)block + (uintptr_t)(CHUNK / f->n_elems * f->n_bytes + at));
+                tile_prefetch(block, CHUNK / f->n_elems * f->n_bytes + at);
             }
             for (int b = 0; b < n / f->n_elems; b++, block += f->n_bytes) {
                 block_head head;

@@ -247,10 +247,10 @@ QNI_INLINE float tile_half(const uint8_t *field)
     return _cvtsh_ss(qni_load_u16le(field));
 }
 
-/* p may lie outside any buffer. */
-QNI_INLINE void tile_prefetch(uintptr_t p)
+/* The cache line `ahead` bytes after p, wherever that is. */
+QNI_INLINE void tile_prefetch(const void *p, int64_t ahead)
 {
-    _mm_prefetch((const char *)p, _MM_HINT_T0);
+    _mm_prefetch(qni_line_ahead(p, ahead), _MM_HINT_T0);
 }
 
 #endif

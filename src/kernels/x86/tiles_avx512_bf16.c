@@ -48,9 +48,7 @@ QNI_INLINE void multiply(const qni_dot_tile *tile, int64_t row, int n_tiles, int
             QNI_UNROLL for (int t = 0; t < n_tiles; t++)
             {
                 v[t] = pairs_of_rows(w + t * tile->w_stride);
-                /* may lie past the tile: NOLINTNEXTLINE(performance-no-int-to-ptr) */
-                _mm_prefetch((const char *)((uintptr_t)w + (uintptr_t)(t * tile->w_stride + AHEAD)),
-                             _MM_HINT_T0);
+                _mm_prefetch(qni_line_ahead(w, t * tile->w_stride + AHEAD), _MM_HINT_T0);
             }
             QNI_UNROLL for (int c = 0; c < n_cols; c++)
             {

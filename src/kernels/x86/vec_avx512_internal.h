@@ -54,10 +54,10 @@ QNI_INLINE vf vf_sqrt(vf x)
     return _mm512_sqrt_ps(x);
 }
 
-/* Asks for the cache line at p, which may lie outside any buffer. */
-QNI_INLINE void vec_prefetch(uintptr_t p)
+/* Asks for the cache line `ahead` bytes after p, wherever that is. */
+QNI_INLINE void vec_prefetch(const void *p, int64_t ahead)
 {
-    _mm_prefetch((const char *)p, _MM_HINT_T1);
+    _mm_prefetch(qni_line_ahead(p, ahead), _MM_HINT_T1);
 }
 
 QNI_INLINE vf vf_set(float v)
