@@ -12,10 +12,6 @@
 QN_NODISCARD qn_status qni_codec_tables(qn_dtype dtype, const struct qni_lattice **out_tables,
                                         qn_error *err);
 
-/* How many rows of row_len values qn_encode_rows() takes at a time, at least 1. Callers that make
- * the floats themselves do well to make as many. */
-int64_t qni_encode_piece_rows(int64_t row_len);
-
 /* A valid dtype, or an error that says what is wrong with it. */
 QN_NODISCARD qn_status qni_codec_check_dtype(qn_dtype dtype, qn_error *err);
 

@@ -8,11 +8,6 @@
  * by side find that many. */
 #define PIECE_ELEMS ((int64_t)(QNI_ENCODE_PIECE_BYTES / sizeof(float)))
 
-int64_t qni_encode_piece_rows(int64_t row_len)
-{
-    return qni_max_i64(1, PIECE_ELEMS / qni_max_i64(1, row_len));
-}
-
 /* One call, checked. */
 typedef struct encode_job {
     qn_dtype dtype;
@@ -153,7 +148,7 @@ qn_status qn_encode_rows(qn_dtype dtype, const float *x, int64_t n_rows, int64_t
         return QN_OK;
     }
     QN_CHECK(x && out, err, QN_ERR_INVALID_ARGUMENT, -1, "no buffer was given");
-    const int64_t n_piece_rows = qni_encode_piece_rows(row_len);
+    const int64_t n_piece_rows = qni_max_i64(1, PIECE_ELEMS / row_len);
     for (int64_t row = 0; row < n_rows; row += n_piece_rows) {
         const int64_t n_here = qni_min_i64(n_piece_rows, n_rows - row);
         QN_TRY(encode_piece(&job, x + row * row_len, job.options.first_row + row, n_here,

@@ -17,6 +17,15 @@ qn_status qni_measure_rows(const qni_item *item, qni_geometry *out_geometry, qn_
     return QN_OK;
 }
 
+/* Rows are decoded and encoded in pieces of about this many bytes of floats. Measured on F16 ->
+ * Q8_0 and Q4_0: 8 to 64 KiB are equal within 5 %, 32 KiB is the best by a little. */
+#define PIECE_BYTES (INT64_C(32) << 10)
+
+static int64_t piece_rows(int64_t row_len)
+{
+    return qni_max_i64(1, PIECE_BYTES / (int64_t)sizeof(float) / qni_max_i64(1, row_len));
+}
+
 /* What to do about values that no type can hold. */
 static qn_status advise(qn_status st, qn_error *err)
 {
@@ -52,26 +61,26 @@ static qn_status validate_span(const qni_chunk *chunk, row_span span, qn_error *
                   err);
 }
 
-static qn_status decode_span(const qni_chunk *chunk, row_span span, qn_error *err)
+static qn_status decode_span(const qni_chunk *chunk, row_span span, float *out, qn_error *err)
 {
     const qn_tensor_info *source = chunk->item->inputs[0].tensor;
     const int64_t n_row_bytes = chunk->geometry->unit_in_bytes;
     return qn_decode_isa(source->dtype, chunk->isa, chunk->in + span.first * n_row_bytes,
-                         span.n_rows * n_row_bytes / qn_dtype_block_bytes(source->dtype),
-                         chunk->scratch + span.first * source->ne[0], err);
+                         span.n_rows * n_row_bytes / qn_dtype_block_bytes(source->dtype), out, err);
 }
 
 qn_status qni_decode_rows(const qni_chunk *chunk, qn_error *err)
 {
     const row_span all = {0, chunk->n_units};
     QN_TRY(validate_span(chunk, all, err));
-    return decode_span(chunk, all, err);
+    return decode_span(chunk, all, chunk->scratch, err);
 }
 
-static qn_status measure(const qn_plan *plan, const qni_item *item, qni_geometry *out_geometry,
-                         qn_error *err)
+static qn_status measure(const qn_plan *plan, const qni_item *item, bool keeps_rows,
+                         qni_geometry *out_geometry, qn_error *err)
 {
     QN_TRY(qni_measure_rows(item, out_geometry, err));
+    out_geometry->n_scratch_units = keeps_rows ? 0 : piece_rows(item->inputs[0].tensor->ne[0]);
     return qn_dtype_row_bytes(qni_plan_target(plan, item)->dtype, item->inputs[0].tensor->ne[0],
                               &out_geometry->unit_out_bytes[0], err);
 }
@@ -90,7 +99,8 @@ static const float *weights_of(const qni_item *item, bool is_weighted, int64_t r
     return !is_weighted ? NULL : item->weights + row / source->ne[1] * source->ne[0];
 }
 
-static qn_status encode_span(const qni_chunk *chunk, qn_dtype dtype, row_span span, qn_error *err)
+static qn_status encode_span(const qni_chunk *chunk, qn_dtype dtype, row_span span,
+                             const float *rows, qn_error *err)
 {
     const qni_item *item = chunk->item;
     const int64_t row_len = item->inputs[0].tensor->ne[0];
@@ -100,9 +110,9 @@ static qn_status encode_span(const qni_chunk *chunk, qn_dtype dtype, row_span sp
     qn_encode_options options = QN_ENCODE_OPTIONS_INIT;
     options.isa = chunk->isa;
     options.first_row = row;
-    return qn_encode_rows(dtype, chunk->scratch + span.first * row_len, span.n_rows, row_len,
-                          weights_of(item, is_weighted, row), &options,
-                          chunk->out[0] + span.first * n_row_bytes, span.n_rows * n_row_bytes, err);
+    return qn_encode_rows(dtype, rows, span.n_rows, row_len, weights_of(item, is_weighted, row),
+                          &options, chunk->out[0] + span.first * n_row_bytes,
+                          span.n_rows * n_row_bytes, err);
 }
 
 static qn_status convert_span(const qni_chunk *chunk, qn_dtype dtype, row_span span, qn_error *err)
@@ -111,22 +121,26 @@ static qn_status convert_span(const qni_chunk *chunk, qn_dtype dtype, row_span s
     if (!is_checked_later) {
         QN_TRY(validate_span(chunk, span, err));
     }
-    QN_TRY(decode_span(chunk, span, err));
-    const qn_status st = encode_span(chunk, dtype, span, err);
+    float *rows = chunk->scratch;
+    if (chunk->geometry->n_scratch_units == 0) { /* all stay */
+        rows += span.first * chunk->item->inputs[0].tensor->ne[0];
+    }
+    QN_TRY(decode_span(chunk, span, rows, err));
+    const qn_status st = encode_span(chunk, dtype, span, rows, err);
     if (st == QN_ERR_NON_FINITE_VALUE && is_checked_later) {
         QN_TRY(validate_span(chunk, span, err)); /* says which value of the input it is */
     }
     return st;
 }
 
-/* Decode and encode go hand in hand, a piece that the encoder takes at once at a time, so that it
- * finds the floats in the cache. */
+/* Decode and encode go hand in hand, a piece at a time, so that the encoder finds the floats in the
+ * cache; unless they are wanted later, all pieces go through one place. */
 static qn_status run(const qni_chunk *chunk, qn_error *err)
 {
     const qni_item *item = chunk->item;
     const qn_dtype dtype = qni_plan_target(chunk->plan, item)->dtype;
     const bool is_weighted = qni_item_encodes_with_weights(item, dtype);
-    const int64_t n_piece_rows = qni_encode_piece_rows(item->inputs[0].tensor->ne[0]);
+    const int64_t n_piece_rows = piece_rows(item->inputs[0].tensor->ne[0]);
     for (row_span span = {0, 0}; span.first < chunk->n_units; span.first += span.n_rows) {
         const int64_t n_left = qni_min_i64(n_piece_rows, chunk->n_units - span.first);
         span.n_rows =
@@ -144,7 +158,8 @@ qn_status qni_encode_rows_of(const qni_chunk *chunk, qn_error *err)
     for (row_span span = {0, 0}; span.first < chunk->n_units; span.first += span.n_rows) {
         span.n_rows = rows_with_same_weights(item, is_weighted, chunk->first_unit + span.first,
                                              chunk->n_units - span.first);
-        QN_TRY(encode_span(chunk, dtype, span, err));
+        const float *rows = chunk->scratch + span.first * item->inputs[0].tensor->ne[0];
+        QN_TRY(encode_span(chunk, dtype, span, rows, err));
     }
     return QN_OK;
 }

@@ -13,10 +13,11 @@ static int64_t unit_bytes_of(const qn_tensor_info *tensor)
     return tensor->n_bytes > 0 ? qni_min_i64(n_bytes, tensor->n_bytes) : n_bytes;
 }
 
-static qn_status measure(const qn_plan *plan, const qni_item *item, qni_geometry *out_geometry,
-                         qn_error *err)
+static qn_status measure(const qn_plan *plan, const qni_item *item, bool keeps_rows,
+                         qni_geometry *out_geometry, qn_error *err)
 {
     (void)plan;
+    (void)keeps_rows;
     (void)err;
     const qn_tensor_info *tensor = item->inputs[0].tensor;
     const int64_t unit = unit_bytes_of(tensor);

@@ -20,7 +20,8 @@ typedef struct qni_geometry {
     int64_t unit_in_bytes;
     int64_t unit_out_bytes[QNI_MAX_OUTPUTS]; /* of each output; not used by verbatim recipes */
     int64_t unit_scratch_bytes;              /* of working memory */
-    int64_t kept_bytes; /* of memory that a worker keeps from chunk to chunk of the item */
+    int64_t n_scratch_units; /* that working memory has to hold at most; 0: all of a chunk */
+    int64_t kept_bytes;      /* of memory that a worker keeps from chunk to chunk of the item */
 } qni_geometry;
 
 /* A run of units of one item. */
@@ -51,8 +52,9 @@ typedef struct qni_recipe {
     qn_recipe_kind kind;
     const char *name;
     bool is_verbatim; /* the output bytes are the input bytes: no `out` buffer */
-    qn_status (*measure)(const qn_plan *plan, const qni_item *item, qni_geometry *out_geometry,
-                         qn_error *err);
+    /* keeps_rows: somebody compares the decoded rows with the output, they must stay. */
+    qn_status (*measure)(const qn_plan *plan, const qni_item *item, bool keeps_rows,
+                         qni_geometry *out_geometry, qn_error *err);
     qn_status (*run)(const qni_chunk *chunk, qn_error *err);
     /* Add what the last run() left in the chunk's scratch, behind the decoded rows, to sums kept
      * for each item. Called in row order. NULL: nothing. */

@@ -103,9 +103,10 @@ static int64_t kept_floats(const qni_item *item)
            woven_floats_of(item->edits);
 }
 
-static qn_status measure(const qn_plan *plan, const qni_item *item, qni_geometry *out_geometry,
-                         qn_error *err)
+static qn_status measure(const qn_plan *plan, const qni_item *item, bool keeps_rows,
+                         qni_geometry *out_geometry, qn_error *err)
 {
+    (void)keeps_rows; /* they always stay */
     QN_TRY(qni_measure_rows(item, out_geometry, err));
     const int64_t row_len = item->inputs[0].tensor->ne[0];
     const int64_t rank = max_rank_of(item->edits);

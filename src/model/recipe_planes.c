@@ -10,10 +10,11 @@ static int64_t groups_of_row(const qni_item *item)
     return item->inputs[0].tensor->ne[0] / GROUP;
 }
 
-static qn_status measure(const qn_plan *plan, const qni_item *item, qni_geometry *out_geometry,
-                         qn_error *err)
+static qn_status measure(const qn_plan *plan, const qni_item *item, bool keeps_rows,
+                         qni_geometry *out_geometry, qn_error *err)
 {
     (void)plan;
+    (void)keeps_rows; /* they always stay */
     QN_TRY(qni_measure_rows(item, out_geometry, err));
     const int64_t row_len = item->inputs[0].tensor->ne[0];
     for (int32_t k = 0; k < item->n_outputs; k++) {

@@ -1,189 +1,11 @@
-/* stream.c — the executor: cuts items into chunks, runs them on threads within a memory budget, and
- * commits the outputs together. It knows plans and recipes, no policy and no container. */
+/* stream.c — the executor: runs chunks of items on threads and commits the outputs together. It
+ * knows plans and recipes, no policy and no container. */
 #include "model/adapter_internal.h"
 #include "model/stream_internal.h"
 
-/* A chunk's buffers together take about this much, so that decode, encode and write find their
- * bytes in the second-level cache. Tuned on F16 -> Q8_0: 0.3-1 MiB are equal, 4 MiB is 20 % slower.
- */
-#define CHUNK_BYTES (INT64_C(768) << 10)
-
-#define BUFFER_ALIGNMENT 64
-#define MAX_PATH_BYTES   4096
-
-/* --- cutting ---------------------------------------------------------------------------------- */
-
-static bool aligned(int64_t n_bytes, int64_t *out)
-{
-    return qni_align_up_i64(n_bytes, BUFFER_ALIGNMENT, out);
-}
-
-/* Bytes of buffers that n units need; false if they do not fit in 63 bits. */
-static bool buffer_bytes(const qn_run *run, const qni_item *item, const qni_geometry *geometry,
-                         int64_t n_units, int64_t *out_n_bytes)
-{
-    int64_t part[2 + QNI_MAX_OUTPUTS] = {geometry->unit_in_bytes, geometry->unit_scratch_bytes};
-    int n_parts = 2;
-    int64_t n_kept;
-    for (int32_t k = 0; k < item->n_outputs && !item->recipe->is_verbatim; k++) {
-        part[n_parts++] = geometry->unit_out_bytes[k];
-    }
-    int64_t sum = qni_report_bytes(run, item, n_units);
-    if (!aligned(geometry->kept_bytes, &n_kept) || !qni_add_i64(sum, n_kept, &sum)) {
-        return false;
-    }
-    for (int i = 0; i < n_parts; i++) {
-        int64_t n_bytes;
-        if (!qni_mul_i64(part[i], n_units, &n_bytes) || !aligned(n_bytes, &n_bytes) ||
-            !qni_add_i64(sum, n_bytes, &sum)) {
-            return false;
-        }
-    }
-    *out_n_bytes = sum;
-    return true;
-}
-
-/* How many units a chunk of this item holds, given what one thread may take. */
-static int64_t chunk_units_within(const qn_run *run, const qni_item *item,
-                                  const qni_geometry *geometry, int64_t n_budget)
-{
-    int64_t one;
-    const int64_t n_kept = (geometry->kept_bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT *
-                           BUFFER_ALIGNMENT; /* largest_unit() has checked it */
-    const int64_t n_target = n_kept + qni_min_i64(n_budget - n_kept, CHUNK_BYTES);
-    if (!buffer_bytes(run, item, geometry, 1, &one) || one > n_target) {
-        return 1;
-    }
-    int64_t n_units =
-        qni_min_i64(geometry->n_units, (n_target - n_kept) / qni_max_i64(1, one - n_kept - 5 * 63));
-    int64_t n_bytes;
-    while (n_units > 1 &&
-           (!buffer_bytes(run, item, geometry, n_units, &n_bytes) || n_bytes > n_target)) {
-        n_units = n_units * 7 / 8;
-    }
-    return qni_max_i64(1, n_units);
-}
-
-static qn_status refuse_row(const qni_item *item, int64_t n_bytes, int64_t n_memory, qn_error *err)
-{
-    const qn_tensor_info *tensor = item->inputs[0].tensor;
-    qni_name_text text;
-    return qni_fail(
-        err, QN_ERR_MEMORY_BUDGET, -1,
-        "one row of tensor %s (%" PRId64 " elements) needs %" PRId64
-        " bytes of buffers, more than the memory budget of %" PRId64 "; allow more memory",
-        qni_escape_name(tensor->name, tensor->n_name, &text), tensor->ne[0], n_bytes, n_memory);
-}
-
-/* The most bytes that a single unit of any item needs: it bounds the number of threads. */
-static qn_status largest_unit(const qn_run *run, int64_t n_memory, int64_t *out_n_bytes,
-                              qn_error *err)
-{
-    *out_n_bytes = 1;
-    for (int64_t i = 0; i < run->plan->n_items; i++) {
-        const qni_item *item = &run->plan->items[i];
-        int64_t n_bytes = INT64_MAX;
-        const bool fits = buffer_bytes(run, item, &run->tasks[i].geometry, 1, &n_bytes);
-        if (!fits || n_bytes > n_memory) {
-            return refuse_row(item, n_bytes, n_memory, err);
-        }
-        *out_n_bytes = qni_max_i64(*out_n_bytes, n_bytes);
-    }
-    return QN_OK;
-}
-
-/* Decide chunk sizes and the number of threads. */
-static qn_status cut(qn_run *run, qn_error *err)
-{
-    const qn_plan *plan = run->plan;
-    const int64_t n_memory =
-        run->options.memory_bytes > 0 ? run->options.memory_bytes : QNI_DEFAULT_MEMORY;
-    int n_threads = run->options.n_threads > 0 ? run->options.n_threads : qni_cpu_count();
-    for (int64_t i = 0; i < plan->n_items; i++) {
-        const qni_item *item = &plan->items[i];
-        const qn_status st = item->recipe->measure(plan, item, &run->tasks[i].geometry, err);
-        if (st != QN_OK) {
-            return qni_item_blame(item, st, err);
-        }
-    }
-    int64_t largest;
-    QN_TRY(largest_unit(run, n_memory, &largest, err));
-    n_threads = (int)qni_min_i64(n_threads, n_memory / largest);
-
-    int64_t n_worker_bytes = BUFFER_ALIGNMENT;
-    for (int64_t i = 0; i < plan->n_items; i++) {
-        const qni_item *item = &plan->items[i];
-        qni_task *task = &run->tasks[i];
-        task->chunk_units = chunk_units_within(run, item, &task->geometry, n_memory / n_threads);
-        task->first_chunk = run->n_chunks;
-        const int64_t n_units = task->geometry.n_units;
-        const int64_t n_chunks = n_units / task->chunk_units + (n_units % task->chunk_units != 0);
-        atomic_init(&task->n_chunks_left, n_chunks);
-        atomic_init(&task->digest, 0);
-        run->n_chunks += n_chunks;
-        run->total_bytes += item->inputs[0].tensor->n_bytes;
-        int64_t n_bytes;
-        if (buffer_bytes(run, item, &task->geometry, task->chunk_units, &n_bytes)) {
-            n_worker_bytes = qni_max_i64(n_worker_bytes, n_bytes);
-        }
-    }
-    run->n_workers = (int)qni_max_i64(1, qni_min_i64(n_threads, run->n_chunks));
-    run->n_worker_bytes = (size_t)n_worker_bytes;
-    return QN_OK;
-}
+#define MAX_PATH_BYTES 4096
 
 /* --- one chunk -------------------------------------------------------------------------------- */
-
-static int64_t item_of_chunk(const qn_run *run, int64_t number)
-{
-    int64_t low = 0;
-    int64_t high = run->plan->n_items;
-    while (high - low > 1) { /* the last item that begins at or before the chunk */
-        const int64_t middle = low + (high - low) / 2;
-        if (run->tasks[middle].first_chunk <= number) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-static uint8_t *take_buffer(uint8_t **memory, int64_t n_bytes)
-{
-    uint8_t *buffer = *memory;
-    *memory += (n_bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
-    return buffer;
-}
-
-/* Describe chunk `number` and lay its buffers out in a worker's memory. */
-static qni_chunk chunk_at(qn_run *run, int64_t number, qni_worker *worker, uint8_t **out_rest)
-{
-    const int64_t index = item_of_chunk(run, number);
-    const qni_task *task = &run->tasks[index];
-    const qni_geometry *geometry = &task->geometry;
-    qni_chunk chunk = {.plan = run->plan,
-                       .item = &run->plan->items[index],
-                       .geometry = geometry,
-                       .first_unit = (number - task->first_chunk) * task->chunk_units,
-                       .isa = run->options.isa};
-    chunk.n_units = qni_min_i64(task->chunk_units, geometry->n_units - chunk.first_unit);
-    const int64_t in_offset = chunk.first_unit * geometry->unit_in_bytes;
-    chunk.n_in_bytes = qni_min_i64(chunk.n_units * geometry->unit_in_bytes,
-                                   chunk.item->inputs[0].tensor->n_bytes - in_offset);
-    uint8_t *memory = worker->memory;
-    chunk.kept = take_buffer(&memory, geometry->kept_bytes);
-    chunk.is_kept_fresh = worker->kept_for != index + 1;
-    worker->kept_for = index + 1;
-    chunk.in = take_buffer(&memory, chunk.n_units * geometry->unit_in_bytes);
-    for (int32_t k = 0; k < chunk.item->n_outputs && !chunk.item->recipe->is_verbatim; k++) {
-        chunk.out[k] = take_buffer(&memory, chunk.n_units * geometry->unit_out_bytes[k]);
-    }
-    void *scratch = take_buffer(&memory, chunk.n_units * geometry->unit_scratch_bytes);
-    chunk.scratch = scratch;
-    *out_rest = memory;
-    return chunk;
-}
 
 static qn_status read_chunk(qn_run *run, const qni_chunk *chunk, qn_error *err)
 {
@@ -200,8 +22,8 @@ qn_status qni_run_read_back(qn_run *run, int64_t number, int worker, qni_chunk *
                             qn_error *err)
 {
     uint8_t *rest;
-    *out_chunk = chunk_at(run, number, &run->workers[worker], &rest);
-    run->workers[worker].kept_for = 0;
+    *out_chunk = qni_chunk_at(run, number, &run->workers[worker].slots[0], &rest);
+    run->workers[worker].slots[0].kept_for = 0;
     for (int32_t k = 0; k < out_chunk->item->n_outputs; k++) {
         const qn_tensor_info *tensor = &run->plan->tensors[out_chunk->item->first_output + k];
         int64_t offset, n_bytes;
@@ -234,8 +56,8 @@ static qn_status hand_in(qn_run *run, int64_t number, const qni_chunk *chunk, ui
 static qn_status pass_chunk(qn_run *run, int64_t number, int worker, qn_error *err)
 {
     uint8_t *rest;
-    qni_chunk chunk = chunk_at(run, number, &run->workers[worker], &rest);
-    run->workers[worker].kept_for = 0;
+    qni_chunk chunk = qni_chunk_at(run, number, &run->workers[worker].slots[0], &rest);
+    run->workers[worker].slots[0].kept_for = 0;
     if (run->turn != NULL) {
         QN_TRY(qni_run_read_back(run, number, worker, &chunk, err));
     }
@@ -259,37 +81,89 @@ static void finish_chunk(qn_run *run, const qni_chunk *chunk)
     }
 }
 
+/* Read a chunk and make its output bytes in the worker's current slot. */
+static qn_status make_chunk(qn_run *run, int64_t number, qni_worker *worker, uint8_t **out_rest,
+                            qn_error *err)
+{
+    qni_slot *slot = &worker->slots[worker->current];
+    slot->chunk = qni_chunk_at(run, number, slot, out_rest);
+    const qni_chunk *chunk = &slot->chunk;
+    const double t0 = qni_clock_seconds();
+    qn_status st = read_chunk(run, chunk, err);
+    const double t1 = qni_clock_seconds();
+    worker->stats.read_seconds += t1 - t0;
+    if (st == QN_OK) {
+        st = chunk->item->recipe->run(chunk, err);
+    }
+    if (st == QN_OK) {
+        st = qni_report_measure(run, chunk, *out_rest, err);
+    }
+    if (st != QN_OK) {
+        return qni_item_blame(chunk->item, st, err);
+    }
+    worker->stats.compute_seconds += qni_clock_seconds() - t1;
+    worker->stats.n_bytes_read += chunk->n_in_bytes;
+    worker->stats.n_chunks++;
+    slot->is_waiting = true;
+    return QN_OK;
+}
+
+/* Write what waits in a worker's slots, what has waited longest first. */
+static qn_status write_slots(qn_run *run, qni_worker *worker, qn_error *err)
+{
+    for (int32_t i = 1; i <= run->n_slots; i++) {
+        qni_slot *slot = &worker->slots[(worker->current + i) % run->n_slots];
+        if (!slot->is_waiting) {
+            continue;
+        }
+        int64_t n_written;
+        slot->is_waiting = false;
+        QN_TRY(qni_sink_write(run, &slot->chunk, &n_written, err));
+        worker->stats.n_bytes_written += n_written;
+        finish_chunk(run, &slot->chunk);
+    }
+    return QN_OK;
+}
+
+/* Write, or leave the current slot for later and go on in the next one: a system lets one thread
+ * at a time write to a file and has the others wait, most of them spinning. */
+static qn_status write_behind(qn_run *run, qni_worker *worker, qn_error *err)
+{
+    const int32_t next = (worker->current + 1) % run->n_slots;
+    const bool is_ours = !atomic_flag_test_and_set(&run->is_writing);
+    if (!is_ours && !worker->slots[next].is_waiting) {
+        worker->current = next;
+        return QN_OK;
+    }
+    const double start = qni_clock_seconds();
+    const qn_status st = write_slots(run, worker, err);
+    worker->stats.write_seconds += qni_clock_seconds() - start;
+    if (is_ours) {
+        atomic_flag_clear(&run->is_writing);
+    }
+    return st;
+}
+
+/* What still waits when all chunks are made. */
+static qn_status write_rest(qn_run *run, qn_error *err)
+{
+    for (int i = 0; i < run->n_workers; i++) {
+        const double start = qni_clock_seconds();
+        QN_TRY(write_slots(run, &run->workers[i], err));
+        run->workers[i].stats.write_seconds += qni_clock_seconds() - start;
+    }
+    return QN_OK;
+}
+
 static qn_status do_chunk(qn_run *run, int64_t number, qni_worker *worker, qn_error *err)
 {
     uint8_t *rest;
-    const qni_chunk chunk = chunk_at(run, number, worker, &rest);
-    qn_run_stats *stats = &worker->stats;
-    const double t0 = qni_clock_seconds();
-    qn_status st = read_chunk(run, &chunk, err);
-    const double t1 = qni_clock_seconds();
-    stats->read_seconds += t1 - t0;
-    if (st == QN_OK) {
-        st = chunk.item->recipe->run(&chunk, err);
-    }
-    if (st == QN_OK) {
-        st = qni_report_measure(run, &chunk, rest, err);
-    }
-    if (st != QN_OK) {
-        return qni_item_blame(chunk.item, st, err);
-    }
-    const double t2 = qni_clock_seconds();
-    stats->compute_seconds += t2 - t1;
-    int64_t n_written;
-    QN_TRY(qni_sink_write(run, &chunk, &n_written, err));
-    const double t3 = qni_clock_seconds();
-    stats->write_seconds += t3 - t2;
-    QN_TRY(hand_in(run, number, &chunk, rest));
-    stats->order_seconds += qni_clock_seconds() - t3;
-    stats->n_bytes_read += chunk.n_in_bytes;
-    stats->n_bytes_written += n_written;
-    stats->n_chunks++;
-    finish_chunk(run, &chunk);
-    return QN_OK;
+    QN_TRY(make_chunk(run, number, worker, &rest, err));
+    QN_TRY(write_behind(run, worker, err));
+    const double start = qni_clock_seconds();
+    const qn_status st = hand_in(run, number, &worker->slots[worker->current].chunk, rest);
+    worker->stats.order_seconds += qni_clock_seconds() - start;
+    return st;
 }
 
 static bool tell_progress(qn_run *run)
@@ -306,7 +180,7 @@ static qn_status work(void *ctx, int64_t piece, int worker_index, qn_error *err)
     qni_worker *worker = &run->workers[worker_index];
     const int64_t number = run->first_chunk + piece;
     const double cpu = qni_thread_cpu_seconds();
-    const qn_status st = run->tasks[item_of_chunk(run, number)].was_done
+    const qn_status st = run->tasks[qni_item_of_chunk(run, number)].was_done
                              ? pass_chunk(run, number, worker_index, err)
                              : do_chunk(run, number, worker, err);
     worker->cpu_seconds += qni_thread_cpu_seconds() - cpu;
@@ -458,11 +332,11 @@ static qn_status make_workers(qn_run *run, qn_error *err)
     if (run->workers == NULL) {
         return qni_fail_memory(err, n_bytes);
     }
-    for (int i = 0; i < run->n_workers; i++) {
-        run->workers[i].memory =
-            qni_alloc_aligned(run->allocator, run->n_worker_bytes, BUFFER_ALIGNMENT);
-        if (run->workers[i].memory == NULL) {
-            return qni_fail_memory(err, run->n_worker_bytes);
+    for (int32_t i = 0; i < run->n_workers * run->n_slots; i++) {
+        qni_slot *slot = &run->workers[i / run->n_slots].slots[i % run->n_slots];
+        slot->memory = qni_alloc_aligned(run->allocator, run->n_slot_bytes, QNI_BUFFER_ALIGNMENT);
+        if (slot->memory == NULL) {
+            return qni_fail_memory(err, run->n_slot_bytes);
         }
     }
     return qni_pool_new(run->n_workers, run->allocator, &run->pool, err);
@@ -494,11 +368,11 @@ static qn_status begin(qn_run *run, const char *out_path, qn_error *err)
     }
     QN_TRY(check_order(run, err));
     QN_TRY(qni_report_new(run, err));
-    QN_TRY(cut(run, err));
-    QN_TRY(make_workers(run, err));
     if (wants_order(&run->options) || qni_report_has_merge(run->plan)) {
         QN_TRY(qni_turn_new(run->allocator, &run->turn, err));
     }
+    QN_TRY(qni_cut(run, err));
+    QN_TRY(make_workers(run, err));
     QN_TRY(open_outputs(run, out_path, err));
     return qni_cache_new(run, err);
 }
@@ -535,6 +409,7 @@ qn_status qn_run_begin(const qn_plan *plan, const char *out_path, const qn_run_o
     run->allocator = checked.allocator;
     run->start_seconds = qni_clock_seconds();
     atomic_init(&run->done_bytes, 0);
+    atomic_flag_clear(&run->is_writing);
     const qn_status st = begin(run, out_path, err);
     if (st != QN_OK) {
         qn_run_free(run);
@@ -578,7 +453,10 @@ qn_status qn_run_range(qn_run *run, int64_t first_item, int64_t n_items, qn_erro
         qni_turn_reset(run->turn, run->first_chunk);
     }
     const double start = qni_clock_seconds();
-    const qn_status st = qni_pool_run(run->pool, n_chunks, work, run, err);
+    qn_status st = qni_pool_run(run->pool, n_chunks, work, run, err);
+    if (st == QN_OK) {
+        st = write_rest(run, err);
+    }
     run->work_seconds += qni_clock_seconds() - start;
     run->next_item = first_item + n_items;
     run->has_failed = st != QN_OK;
@@ -652,9 +530,10 @@ void qn_run_stats_of(const qn_run *run, qn_run_stats *out_stats)
 
 static void free_workers(qn_run *run)
 {
-    for (int i = 0; i < run->n_workers && run->workers != NULL; i++) {
-        qni_free_aligned(run->allocator, run->workers[i].memory, run->n_worker_bytes,
-                         BUFFER_ALIGNMENT);
+    for (int32_t i = 0; i < run->n_workers * run->n_slots && run->workers != NULL; i++) {
+        qni_free_aligned(run->allocator,
+                         run->workers[i / run->n_slots].slots[i % run->n_slots].memory,
+                         run->n_slot_bytes, QNI_BUFFER_ALIGNMENT);
     }
     qni_free(run->allocator, run->workers, (size_t)run->n_workers * sizeof *run->workers);
 }

@@ -1,6 +1,7 @@
 /* stream_internal.h — the executor's parts.
  *
- *     stream.c     a run: begin, range, commit; cutting items into chunks; one chunk
+ *     stream.c     a run: begin, range, commit; one chunk
+ *     cut.c        cutting items into chunks within the memory budget
  *     sinks.c      what is done with a chunk's output: written, digested, measured, counted
  *     report.c     errors of new values against old ones
  *     journal.c    what a killed run left, and how it goes on
@@ -15,14 +16,25 @@
 
 #include "model/recipe_internal.h"
 
-#define QNI_DEFAULT_MEMORY (INT64_C(40) << 20)
+#define QNI_BUFFER_ALIGNMENT 64
+#define QNI_DEFAULT_MEMORY   (INT64_C(40) << 20)
 
-/* One thread's buffers and its share of the statistics. */
-typedef struct qni_worker {
+enum { QNI_MAX_SLOTS = 2 };
+
+/* The buffers of one chunk. */
+typedef struct qni_slot {
     uint8_t *memory;
+    int64_t kept_for; /* item whose kept memory is there, counted from 1; 0: none */
+    qni_chunk chunk;
+    bool is_waiting; /* the chunk is made but not written */
+} qni_slot;
+
+/* One thread's slots, used in turn, and its share of the statistics. */
+typedef struct qni_worker {
+    qni_slot slots[QNI_MAX_SLOTS];
+    int32_t current;
     qn_run_stats stats;
     double cpu_seconds;
-    int64_t kept_for; /* item whose kept memory is there, counted from 1; 0: none */
 } qni_worker;
 
 /* How one item is cut and how far it is. */
@@ -48,8 +60,10 @@ struct qn_run {
     qni_turn *turn; /* NULL: nothing wants order */
     qni_worker *workers;
     int n_workers;
-    size_t n_worker_bytes;
-    qni_task *tasks; /* one for each item */
+    int32_t n_slots; /* of each worker */
+    size_t n_slot_bytes;
+    atomic_flag is_writing; /* some worker writes: the system would have a second one wait */
+    qni_task *tasks;        /* one for each item */
     int64_t n_chunks;
     qni_output *outputs; /* one for each file; none when nothing is written */
     int32_t n_outputs;
@@ -73,6 +87,16 @@ struct qn_run {
     bool is_begun;
     bool had_parts; /* of an earlier run, to be continued */
 };
+
+/* --- cut.c ------------------------------------------------------------------------------------ */
+
+/* Decide chunk sizes, the number of threads and of their slots, after run->turn. */
+QN_NODISCARD qn_status qni_cut(qn_run *run, qn_error *err);
+/* The item that chunk `number` belongs to. */
+int64_t qni_item_of_chunk(const qn_run *run, int64_t number);
+/* Describe chunk `number` and lay its buffers out in a slot's memory, which has room for
+ * qni_report_bytes() more at *out_rest. */
+qni_chunk qni_chunk_at(const qn_run *run, int64_t number, qni_slot *slot, uint8_t **out_rest);
 
 /* --- sinks.c ---------------------------------------------------------------------------------- */
 
