@@ -193,20 +193,33 @@ QNI_INLINE void multiply_sub_pairs(const tile_type *f, const uint8_t *sub, const
 #endif
 
 #if TILE_HAS_WORDS
-/* The same with codes of 16 bits, factors inside. */
-QNI_INLINE void multiply_sub_words(const tile_type *f, const uint8_t *sub, const tile_heads *heads,
-                                   const qni_column *a, int n_cols, int j, tile_i *total)
+/* The same with codes of 16 bits, factors inside, or of 8 bits, which have none. */
+QNI_INLINE void multiply_sub_words(const tile_type *f, const uint8_t *sub, const qni_column *a,
+                                   int n_cols, int j, tile_i *total)
 {
     QNI_UNROLL for (int p = 0; p < TILE_SUB / 2; p++)
     {
-        tile_w w = f->low == 16 ? tile_load(sub + TILE_VECTOR * p)
-                                : tile_widen(tile_codes(f, sub, p / 2), p % 2);
-        if (f->low != 16 && f->n_factor_elems) {
-            w = tile_times(w, heads->factor[j]);
-        }
+        const tile_w w = f->low == 16 ? tile_load(sub + TILE_VECTOR * p)
+                                      : tile_widen(tile_codes(f, sub, p / 2), p % 2);
         QNI_UNROLL for (int c = 0; c < n_cols; c++)
         {
             total[c] = tile_add_words(total[c], w, a[c].level.words + TILE_SUB * j + 2 * p);
+        }
+    }
+}
+
+/* The same with codes from a table, which would cost more to widen. */
+QNI_INLINE void multiply_sub_signed(const tile_type *f, const uint8_t *sub, const tile_heads *heads,
+                                    const qni_column *a, int n_cols, int j, tile_i *total)
+{
+    const tile_i factor = f->n_factor_elems ? tile_lanes(heads->factor[j]) : tile_ones();
+    QNI_UNROLL for (int g = 0; g < TILE_SUB / 4; g++)
+    {
+        const tile_w w = tile_codes(f, sub, g);
+        QNI_UNROLL for (int c = 0; c < n_cols; c++)
+        {
+            total[c] =
+                tile_add_signed(total[c], w, a[c].level.words + TILE_SUB * j + 4 * g, factor);
         }
     }
 }
@@ -216,8 +229,12 @@ QNI_INLINE void multiply_any(const tile_type *f, const uint8_t *sub, const tile_
                              const qni_column *a, int n_cols, int j, tile_i *total)
 {
 #if TILE_HAS_WORDS
+    if (f->is_signed && f->table) {
+        multiply_sub_signed(f, sub, heads, a, n_cols, j, total);
+        return;
+    }
     if (f->is_signed) {
-        multiply_sub_words(f, sub, heads, a, n_cols, j, total);
+        multiply_sub_words(f, sub, a, n_cols, j, total);
         return;
     }
 #endif

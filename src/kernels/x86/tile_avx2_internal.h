@@ -84,6 +84,31 @@ QNI_INLINE void rows_put_factors(row_bytes v, int32_t *out)
                        _mm256_or_si256(_mm256_and_si256(b, low), _mm256_slli_epi32(b, 16)));
 }
 
+/* --- codes of 8 bits with a sign -----------------------------------------------------------------
+ */
+
+QNI_INLINE tile_i tile_ones(void)
+{
+    return (tile_i){_mm256_set1_epi16(1), _mm256_set1_epi16(1)};
+}
+
+/* sum + factor times the products of four codes with four levels, which are words: magnitudes of
+ * the codes by levels that have taken their signs. Two products, 2 * 127 * 127, fit 16 bits. */
+QNI_INLINE tile_i tile_add_signed(tile_i sum, tile_w w, const int16_t *levels, tile_i factor)
+{
+    int64_t words;
+    memcpy(&words, levels, sizeof words);
+    const __m256i wide = _mm256_set1_epi64x(words);
+    const __m256i four = _mm256_packs_epi16(wide, wide);
+    const __m256i a = _mm256_maddubs_epi16(_mm256_abs_epi8(w.a), _mm256_sign_epi8(four, w.a));
+    const __m256i b = _mm256_maddubs_epi16(_mm256_abs_epi8(w.b), _mm256_sign_epi8(four, w.b));
+    sum.a = _mm256_add_epi32(sum.a, _mm256_madd_epi16(a, factor.a));
+    KEEP_SUM(sum.a);
+    sum.b = _mm256_add_epi32(sum.b, _mm256_madd_epi16(b, factor.b));
+    KEEP_SUM(sum.b);
+    return sum;
+}
+
 /* --- words: two elements of 16 rows
  * ----------------------------------------------------------------
  */
