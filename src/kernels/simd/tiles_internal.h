@@ -566,12 +566,17 @@ QNI_INLINE void heads_iq4_xs(const uint8_t *fields, int n_blocks, tile_heads *he
     (void)n_blocks;
     tile_put(heads->scale[0], rows_halves(fields));
     const tile_i words = rows_u16(fields + 2 * TILE_ROWS);
+    row_bytes tops[3]; /* two bits each of three, three and two factors */
+    QNI_UNROLL for (int i = 0; i < 3; i++)
+    {
+        tops[i] = rows_narrow(lanes_mask(lanes_shift(words, 6 * i), 0x3f));
+    }
     QNI_UNROLL for (int j = 0; j < 8; j++)
     {
         const row_bytes nibbles = rows_load(fields + TILE_ROWS * (4 + j / 2));
         const row_bytes low = rows_mask(rows_shift(nibbles, -4 * (j % 2)), 15);
-        const row_bytes top = rows_narrow(lanes_mask(lanes_shift(words, 2 * j), 3));
-        rows_put_factors(rows_minus(rows_or(low, rows_shift(top, 4)), 32), heads->factor[j]);
+        const row_bytes top = rows_mask(rows_shift(tops[j / 3], 4 - 2 * (j % 3)), 0x30);
+        rows_put_factors(rows_minus(rows_or(low, top), 32), heads->factor[j]);
     }
 }
 

@@ -75,13 +75,8 @@ QNI_INLINE tile_i tile_whole(tile_i sum, tile_s s)
 /* Signed bytes as factors: in both halves of each lane. */
 QNI_INLINE void rows_put_factors(row_bytes v, int32_t *out)
 {
-    const __m256i a = _mm256_cvtepi8_epi32(v);
-    const __m256i b = _mm256_cvtepi8_epi32(_mm_unpackhi_epi64(v, v));
-    const __m256i low = _mm256_set1_epi32(0xffff);
-    _mm256_store_si256((__m256i *)(void *)out,
-                       _mm256_or_si256(_mm256_and_si256(a, low), _mm256_slli_epi32(a, 16)));
-    _mm256_store_si256((__m256i *)(void *)(out + 8),
-                       _mm256_or_si256(_mm256_and_si256(b, low), _mm256_slli_epi32(b, 16)));
+    _mm256_store_si256((__m256i *)(void *)out, _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(v, v)));
+    _mm256_store_si256((__m256i *)(void *)(out + 8), _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(v, v)));
 }
 
 /* --- codes of 8 bits with a sign -----------------------------------------------------------------
