@@ -10,7 +10,9 @@ the output in the page cache without fsync, as the peer does; with --quench the 
 disk meanwhile, the final fsync given apart. Then the bytes of its output are written to a new file with write(), a MiB at a time from memory, timed around
 the calls, without fsync; the peer's llama_model_quantize on N threads, timed around the call in a process of its own (it
 does no fsync). Then the two files are compared. IQ3_S gets an importance matrix on both sides. With
---rounds each is repeated and the fastest counts. Prints a table in Markdown.
+--rounds each is repeated and the fastest counts. What was written before is on disk before anything is timed, so that
+nobody pays for another's bytes. A preset followed by +pure is made with --pure on both sides: no tensor of another type.
+Prints a table in Markdown.
 """
 import argparse
 import filecmp
@@ -28,7 +30,7 @@ import oracle_quantize as oracle  # noqa: E402
 
 # preset: (at least this many times as fast as the peer or None, at least this share of write() or None)
 TARGETS = {"Q4_K_M": (8, None), "Q5_K_M": (8, None), "Q6_K": (8, None), "Q2_K": (8, None), "Q3_K_M": (5, None),
-           "IQ4_XS": (20, None), "IQ3_S": (4, None), "Q8_0": (None, 0.7), "Q4_0": (None, 0.7)}
+           "IQ4_XS": (20, None), "IQ3_S": (4, None), "Q8_0": (None, 0.7), "Q4_0": (None, 0.7), "Q4_0+pure": (None, 0.7)}
 WITH_MATRIX = {"IQ3_S"}
 CHUNKS = 7  # make_imatrix.py
 PIECE = 1 << 20
@@ -41,8 +43,15 @@ def warm(path):
             pass
 
 
+def split_preset(preset):
+    """(preset, options of the command)"""
+    name, plus, _ = preset.partition("+")
+    return name, ["--pure"] if plus else []
+
+
 def run_driver(a, out, preset, matrix):
-    args = [a.driver, a.model, out, preset, "-t", str(a.threads), "--stats", "--no-sync", "--keep-cache", *matrix]
+    preset, options = split_preset(preset)
+    args = [a.driver, a.model, out, preset, *options, "-t", str(a.threads), "--stats", "--no-sync", "--keep-cache", *matrix]
     args += ["--imatrix-path", matrix[1]] if matrix else []
     start = time.monotonic()
     got = subprocess.run(args, stdout=subprocess.PIPE, text=True)
@@ -59,8 +68,9 @@ def run_driver(a, out, preset, matrix):
 def run_quench(a, out, preset, matrix):
     if a.driver:
         return run_driver(a, out, preset, matrix)
-    args = [a.quench, "quantize", "--json", "--stats", "--log-level", "none", "-t", str(a.threads), *matrix, a.model, out,
-            preset]
+    preset, options = split_preset(preset)
+    args = [a.quench, "quantize", "--json", "--stats", "--log-level", "none", "-t", str(a.threads), *options, *matrix,
+            a.model, out, preset]
     start = time.monotonic()
     got = subprocess.run(args, stdout=subprocess.PIPE, text=True)
     wall = time.monotonic() - start
@@ -91,7 +101,9 @@ def write_again(source, target):
 
 
 def run_peer(a, out, preset, matrix):
-    spec = {"lib_dir": a.peer, "src": a.model, "dst": out, "ftype": oracle.FTYPES[preset], "threads": a.threads}
+    preset, options = split_preset(preset)
+    spec = {"lib_dir": a.peer, "src": a.model, "dst": out, "ftype": oracle.FTYPES[preset], "threads": a.threads,
+            "pure": bool(options)}
     if matrix:
         n = int.from_bytes(open(matrix[1][:-len(".gguf")] + ".dat", "rb").read(4), "little")
         spec["imatrix"] = matrix[1]
@@ -117,9 +129,12 @@ def measure(a, work, preset, matrix):
     for _ in range(a.rounds):
         remove(ours, theirs)
         warm(a.model)
+        os.sync()
         stats = run_quench(a, ours, preset, matrix)
+        os.sync()
         writes.append(write_again(ours, copy))
         warm(a.model)
+        os.sync()
         peers.append(run_peer(a, theirs, preset, matrix))
         if best is None or stats["seconds"] < best["seconds"]:
             best = stats
