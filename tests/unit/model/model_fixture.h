@@ -90,6 +90,14 @@ static inline void assert_same_files(const char *path_a, const char *path_b)
     qni_free(NULL, b, (size_t)n_b);
 }
 
+/* In place: n floats as a file has them, whatever the byte order of this machine. */
+static inline void to_file_order(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        qni_store_f32le(&x[i], x[i]);
+    }
+}
+
 /* Values that are not all alike, from a small generator; element `bad_at` becomes infinite. */
 static inline void *fixture_values(const fixture_tensor *t, int64_t n, uint64_t seed,
                                    int64_t bad_at)
@@ -107,12 +115,13 @@ static inline void *fixture_values(const fixture_tensor *t, int64_t n, uint64_t 
         if (bad_at >= 0) {
             x[bad_at] = qni_f32_from_bits(0x7F800000u);
         }
+        to_file_order(x, n);
         free(half);
         return x;
     }
     assert_int_equal(qn_encode_rows(QN_DTYPE_F16, x, 1, n, NULL, NULL, half, n * 2, NULL), QN_OK);
     if (bad_at >= 0) {
-        half[bad_at] = 0x7E00;
+        qni_store_u16le(&half[bad_at], 0x7E00);
     }
     free(x);
     return half;

@@ -329,17 +329,20 @@ static void strided_matrices(void **state)
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         const int64_t n = shapes[s][0] * shapes[s][1];
         float *all = malloc((size_t)n * sizeof *all);
-        assert_non_null(all);
+        float *stored = malloc((size_t)n * sizeof *stored);
+        assert_true(all != NULL && stored != NULL);
         for (int64_t i = 0; i < n; i++) {
-            all[i] = (float)(i % 16777213);
+            all[i] = stored[i] = (float)(i % 16777213);
         }
+        to_file_order(stored, n);
         qn_safetensors_writer *writer;
         assert_int_equal(qn_safetensors_writer_new(NULL, &writer, NULL), QN_OK);
         assert_int_equal(qn_safetensors_writer_add(writer, "a", 1, QN_SAFETENSORS_F32, shapes[s], 2,
-                                                   all, 4 * n, NULL),
+                                                   stored, 4 * n, NULL),
                          QN_OK);
         assert_int_equal(qn_safetensors_writer_save_atomic(writer, path, NULL), QN_OK);
         qn_safetensors_writer_free(writer);
+        free(stored);
         qn_model *model = open_model(path);
         const qni_matrix plain = qni_matrix_of(model, qn_model_tensor(model, 0));
         check_matrix(&plain, all);

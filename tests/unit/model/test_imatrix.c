@@ -213,9 +213,11 @@ static void add_values(qn_gguf_writer *writer, const char *name, qn_dtype dtype,
 
 static qn_status parse_faulty(int fault, qn_imatrix **out, qn_error *err)
 {
-    static const float sums[] = {10, 20, 30, 40, 50, 60};
-    static const float counts[] = {2.5f, 0};
-    static const uint16_t counts_f16[] = {0x4000, 0};
+    float sums[] = {10, 20, 30, 40, 50, 60};
+    float counts[] = {2.5f, 0};
+    static const uint8_t counts_f16[] = {0, 0x40, 0, 0}; /* 2 and 0 */
+    to_file_order(sums, 6);
+    to_file_order(counts, 2);
     const qn_gguf_string datasets[] = {{"one.txt", 7}, {"two.txt", 7}};
     qn_gguf_writer *writer;
     assert_int_equal(qn_gguf_writer_new(NULL, &writer, NULL), QN_OK);

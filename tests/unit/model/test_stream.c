@@ -144,6 +144,7 @@ static void a_value_too_large_is_refused(void **state)
     in_folder(p.folder, "out.gguf", p.out);
     float x[256 * 2] = {0};
     x[256 + 3] = 7e4f; /* finite, but not in f16 */
+    to_file_order(x, 256 * 2);
     qn_gguf_writer *writer;
     const int64_t ne[] = {256, 2};
     assert_int_equal(qn_gguf_writer_new(NULL, &writer, NULL), QN_OK);
