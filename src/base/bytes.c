@@ -8,9 +8,12 @@ qn_status qni_cursor_take(qni_cursor *cur, int64_t n_bytes, const uint8_t **out_
                           const char *what, qn_error *err)
 {
     *out_bytes = NULL;
-    QN_CHECK(n_bytes >= 0 && n_bytes <= qni_cursor_left(cur), err, QN_ERR_END_OF_STREAM, cur->pos,
-             "%s of %" PRId64 " bytes runs past the end: %" PRId64 " bytes are left", what, n_bytes,
-             qni_cursor_left(cur));
+    if (n_bytes < 0 || n_bytes > qni_cursor_left(cur)) {
+        (void)qni_fail(err, QN_ERR_END_OF_STREAM, cur->pos,
+                       "%s of %" PRId64 " bytes runs past the end: %" PRId64 " bytes are left",
+                       what, n_bytes, qni_cursor_left(cur));
+        return QN_ERR_END_OF_STREAM;
+    }
     *out_bytes = cur->bytes + cur->pos;
     cur->pos += n_bytes;
     return QN_OK;

@@ -5,12 +5,12 @@
 
 typedef struct status_row {
     qn_status status;
-    const char *name;
     int exit_code;
+    const char *name;
     const char *text;
 } status_row;
 
-#define QN_STATUS(value, sym, name, exit_code, text) {QN_##sym, name, exit_code, text},
+#define QN_STATUS(value, sym, name, exit_code, text) {QN_##sym, exit_code, name, text},
 static const status_row status_rows[] = {
 #include "base/status.def"
 };

@@ -80,7 +80,8 @@ void qni_map_release(const void *bytes, int64_t n_bytes)
     const uintptr_t start = ((uintptr_t)bytes + page - 1) & ~(page - 1);
     const uintptr_t end = ((uintptr_t)bytes + (uintptr_t)n_bytes) & ~(page - 1);
     if (n_bytes > 0 && end > start) {
-        /* clean, file-backed pages: they come back from the file. Only ever called on maps. */
+        /* Clean, file-backed pages: they come back from the file. Only ever called on maps. The
+         * system's call takes no const: NOLINTNEXTLINE(performance-no-int-to-ptr) */
         (void)madvise((void *)start, end - start, MADV_DONTNEED);
     }
 }
@@ -91,7 +92,7 @@ void qni_memory_advise_huge(void *bytes, size_t n_bytes)
     const uintptr_t start = ((uintptr_t)bytes + page - 1) & ~(page - 1);
     const uintptr_t end = ((uintptr_t)bytes + (uintptr_t)n_bytes) & ~(page - 1);
     if (end > start) {
-        (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+        (void)madvise((uint8_t *)bytes + (start - (uintptr_t)bytes), end - start, MADV_HUGEPAGE);
     }
 }
 

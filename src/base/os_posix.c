@@ -686,7 +686,9 @@ void qni_output_abort(qni_output *output)
     if (output->file.fd >= 0) {
         (void)close(output->file.fd);
     }
-    (void)unlink(output->temp_path);
+    if (output->temp_path) {
+        (void)unlink(output->temp_path);
+    }
     forget_output(output);
 }
 
