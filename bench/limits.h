@@ -4,6 +4,7 @@
 #ifndef BENCH_LIMITS_H
 #define BENCH_LIMITS_H
 #include "common.h"
+#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #if defined(__x86_64__)
@@ -127,19 +128,23 @@ typedef struct {
     limit_kind kind;
     long part;
     double work;
-    pthread_barrier_t *start;
+    double start, end; /* by the clock */
+    pthread_barrier_t *all;
 } limit_job;
 
 static void *limit_thread(void *arg)
 {
     limit_job *job = arg;
-    pthread_barrier_wait(job->start);
+    pthread_barrier_wait(job->all);
+    job->start = now_s();
     job->work = limit_work(job->kind, job->part);
+    job->end = now_s();
     return NULL;
 }
 
 /* One measurement with n_threads (at most 8): units a second of all together. As everywhere: one
- * thread by its processor time, more by the clock. */
+ * thread by its processor time, more by the clock, from the first one's start to the last one's
+ * end. */
 static double limit_rate(limit_kind kind, int n_threads)
 {
     static long part;
@@ -151,19 +156,20 @@ static double limit_rate(limit_kind kind, int n_threads)
     }
     pthread_t threads[8];
     limit_job jobs[8];
-    pthread_barrier_t start;
-    pthread_barrier_init(&start, NULL, (unsigned)n_threads + 1);
+    pthread_barrier_t all;
+    pthread_barrier_init(&all, NULL, (unsigned)n_threads);
     for (int i = 0; i < n_threads; i++) {
-        jobs[i] = (limit_job){kind, part++, 0, &start};
+        jobs[i] = (limit_job){kind, part++, 0, 0, 0, &all};
         pthread_create(&threads[i], NULL, limit_thread, &jobs[i]);
     }
-    pthread_barrier_wait(&start);
-    double t0 = now_s(), work = 0;
+    double start = INFINITY, end = 0, work = 0;
     for (int i = 0; i < n_threads; i++) {
         pthread_join(threads[i], NULL);
         work += jobs[i].work;
+        start = fmin(start, jobs[i].start);
+        end = fmax(end, jobs[i].end);
     }
-    pthread_barrier_destroy(&start);
-    return work / (now_s() - t0);
+    pthread_barrier_destroy(&all);
+    return work / (end - start);
 }
 #endif
