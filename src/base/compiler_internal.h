@@ -24,6 +24,15 @@
 #define QNI_NOINLINE
 #endif
 
+/* In a loop that waits for another thread: leave the processor's parts to its other thread. */
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#define QNI_RELAX() __builtin_ia32_pause()
+#elif defined(__GNUC__) && defined(__aarch64__)
+#define QNI_RELAX() __asm__ volatile("yield")
+#else
+#define QNI_RELAX() ((void)0)
+#endif
+
 /* Before a loop of a constant number of turns: unroll it, or keep it rolled. */
 #if defined(__clang__)
 #define QNI_UNROLL _Pragma("clang loop unroll(full)")
