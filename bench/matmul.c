@@ -14,7 +14,7 @@
  * slower of both limits needs for the weights' bytes and the operations, over the best time. */
 #include "limits.h"
 #include "load.h"
-enum { MAXP = 4, MAXR = 4001, LIMIT_EVERY = 4 };
+enum { MAXP = 4, MAXR = 4001, LIMIT_EVERY = 4, BURST = 8 };
 static const bench_provider *P[MAXP];
 static int np;
 
@@ -176,10 +176,43 @@ static void print_line(const bench_case *c, int p, double *v, int n, double busy
     fflush(stdout);
 }
 
+/* Wait until the threads of the provider before have gone to sleep: ggml's go on looking for work
+ * for some tens of milliseconds, and would have half of a processor that another provider needs. */
+static void settle(void)
+{
+    const struct timespec nap = {0, 25000000}; /* some ticks: the clock of others moves with them */
+    for (int i = 0; i < 40; i++) {
+        double c0 = cpu_s();
+        nanosleep(&nap, NULL);
+        if (cpu_s() - c0 < 1e-3)
+            return;
+    }
+}
+
+/* A provider's threads at work, each on a processor of its own: the system takes some milliseconds.
+ */
+static void warm_up(const bench_case *c, int p)
+{
+    settle();
+    const double start = now_s();
+    for (int i = 0; i == 0 || now_s() - start < 0.02; i++)
+        run_once(c, p, i);
+}
+
+static void time_once(const bench_case *c, int p, int which, double *v, double *busy)
+{
+    double c0 = cpu_s(), t0 = now_s();
+    run_once(c, p, which);
+    double dt = now_s() - t0, dc = cpu_s() - c0;
+    *busy += dc / (dt * (double)c->J);
+    *v = c->J == 1 && dc < dt ? dc : dt;
+}
+
 static void run_case(bench_case *c)
 {
-    static double v[MAXP][MAXR];
+    static double v[MAXP][MAXR + BURST];
     double busy[MAXP] = {0}, read = 0, peak = 0;
+    const int burst = c->J == 1 ? 1 : BURST; /* runs of one provider before the next one's turn */
     int n;
     if (!open_case(c))
         return;
@@ -187,19 +220,20 @@ static void run_case(bench_case *c)
         for (int i = 0; c->handle[p] && i < c->copies; i++)
             run_once(c, p, i);
     double start = now_s();
-    for (n = 0; n < MAXR && (n < 5 || now_s() - start < budget * np); n++) {
+    for (n = 0; n < MAXR && (n < 5 || now_s() - start < budget * np); n += burst) {
         if (n % LIMIT_EVERY == 0) { /* the best repetitions are not those after it */
+            if (c->J > 1)
+                settle();
             read = fmax(read, limit_rate(LIMIT_READ, c->J));
             peak = fmax(peak, limit_rate(c->peak, c->J));
         }
         for (int p = 0; p < np; p++) {
             if (!c->handle[p])
                 continue;
-            double c0 = cpu_s(), t0 = now_s();
-            run_once(c, p, n);
-            double dt = now_s() - t0, dc = cpu_s() - c0;
-            busy[p] += dc / (dt * (double)c->J);
-            v[p][n] = c->J == 1 && dc < dt ? dc : dt;
+            if (c->J > 1)
+                warm_up(c, p);
+            for (int i = 0; i < burst; i++)
+                time_once(c, p, n + i, &v[p][n + i], &busy[p]);
         }
     }
     for (int p = 0; p < np; p++)
