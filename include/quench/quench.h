@@ -8,6 +8,7 @@
 #include "quench/checkpoint.h"
 #include "quench/codec.h"
 #include "quench/dtype.h"
+#include "quench/edit.h"
 #include "quench/export.h"
 #include "quench/gguf.h"
 #include "quench/isa.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kill -9 at random moments of quantize, export, extract and a checkpoint save.
+"""Kill -9 at random moments of quantize, export, edit, extract and a checkpoint save.
 
 usage: fault_kills.py --faults PROGRAM --save PROGRAM --quench PROGRAM [--kills N] [--seed N]
 
@@ -81,6 +81,7 @@ def main():
                      is_timed=True, resumes=True),
             rows.Row("export", f"export --from-gguf {model} --out {{out}}/o.gguf --ptqtp=2 -t 2", ["o.gguf"],
                      is_timed=True),
+            rows.Row("edit", f"edit --set general.name=x {model} {{out}}/o.gguf", ["o.gguf"], is_timed=True),
             rows.Row("extract", f"extract {model} blk.3.ffn_down.weight {{out}}/o.npy", ["o.npy"]),
             rows.Row("save", "{out}/ck 2", program="save"),
         ]

@@ -45,6 +45,10 @@ ROWS = [
     Row("export-copy", "export --from-gguf {in}/tiny.gguf --out {out}/o.gguf", ["o.gguf"], is_timed=True),
     Row("export-adapters", "export --from-gguf {in}/tiny.gguf --out {out}/o.gguf --adapters {in}/adapter -t 2",
         ["o.gguf"], is_timed=True),
+    Row("edit", "edit --set general.name=x --set a=u32[]:[1,2] --set-file b={in}/recipe --remove general.file_type"
+        " --rename-tensor output_norm.weight=norm {in}/tiny.gguf {out}/o.gguf", ["o.gguf"], is_timed=True),
+    Row("edit-split", "edit --set a=u8:1 --keep-split --sha256 -t 2 {in}/split-00001-of-00002.gguf {out}/o.gguf",
+        ["o-%05d-of-00002.gguf" % i for i in (1, 2)], is_timed=True),
     Row("verify-folder", "verify {in}/checkpoint"),
     Row("hash", "hash -t 2 {in}/tiny.gguf"),
     Row("hash-json", "hash --json {in}/tiny.safetensors"),

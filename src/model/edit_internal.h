@@ -1,0 +1,15 @@
+/* edit_internal.h — what the files of the edit policy share: edit.c plans, edit_value.c reads
+ * values. */
+#ifndef QNI_EDIT_INTERNAL_H
+#define QNI_EDIT_INTERNAL_H
+
+#include "model/model.h"
+#include "quench/edit.h"
+
+/* Set a key of the writer to the value that an edit's text says; `type` and `elem_type` are known
+ * by now. */
+QN_NODISCARD qn_status qni_edit_set_value(const qn_edit *edit, qn_gguf_type type,
+                                          qn_gguf_type elem_type, const qn_allocator *allocator,
+                                          qn_gguf_writer *writer, qn_error *err);
+
+#endif
