@@ -171,6 +171,15 @@ bool cli_is_interrupted(void);
 /* Name the input that is mapped now, for the message if it is cut short under us; NULL: none. */
 void cli_guard_input(const char *path);
 
+/* --- models ------------------------------------------------------------------------------------
+ */
+
+/* Open a model as a command's input: warnings are logged, the file is guarded. `metadata_from`: for
+ * safetensors, the GGUF with the metadata; NULL: none. CLI_OK, or an exit status: the error is
+ * said. */
+int cli_open_model(const cli_call *call, const char *path, const char *metadata_from,
+                   qn_model **out_model);
+
 /* --- text ------------------------------------------------------------------------------------- */
 
 /* A string that grows. Out of memory ends the program with a message: it holds no output. */

@@ -286,17 +286,12 @@ static int plan_and_run(const cli_call *call, const qn_model *model, const edit_
 
 static int open_and_run(const cli_call *call, const edit_list *list, double start_seconds)
 {
-    qn_model_options options = QN_MODEL_OPTIONS_INIT;
     qn_model *model = NULL;
-    qn_error err = QN_ERROR_INIT;
 
-    options.log = cli_log;
-    options.log_ctx = cli_log_ctx(call);
-    cli_guard_input(call->args[0]);
-    if (qn_model_open(call->args[0], &options, &model, &err) != QN_OK) {
-        return cli_fail(&err);
+    int status = cli_open_model(call, call->args[0], NULL, &model);
+    if (status == CLI_OK) {
+        status = plan_and_run(call, model, list, start_seconds);
     }
-    const int status = plan_and_run(call, model, list, start_seconds);
     qn_model_close(model);
     return status;
 }

@@ -345,17 +345,12 @@ static int merge_and_run(const cli_call *call, const qn_model *base, const expor
 static int open_and_run(const cli_call *call, const export_args *args, double start_seconds)
 {
     const export_values *values = call->values;
-    qn_model_options options = QN_MODEL_OPTIONS_INIT;
     qn_model *model = NULL;
-    qn_error err = QN_ERROR_INIT;
 
-    options.log = cli_log;
-    options.log_ctx = cli_log_ctx(call);
-    cli_guard_input(values->from);
-    if (qn_model_open(values->from, &options, &model, &err) != QN_OK) {
-        return cli_fail(&err);
+    int status = cli_open_model(call, values->from, NULL, &model);
+    if (status == CLI_OK) {
+        status = merge_and_run(call, model, args, start_seconds);
     }
-    const int status = merge_and_run(call, model, args, start_seconds);
     qn_model_close(model);
     return status;
 }

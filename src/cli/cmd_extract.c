@@ -195,25 +195,22 @@ static bool is_input(const qn_model *model, const char *out_path)
 
 static int run(const cli_call *call)
 {
-    qn_model_options options = QN_MODEL_OPTIONS_INIT;
     qn_model *model = NULL;
-    qn_error err = QN_ERROR_INIT;
-    int status = CLI_FAILED;
 
     if (call->n_args != 3) {
         return cli_usage_error(call, "expected FILE TENSOR OUT");
     }
     const char *name = call->args[1];
-    options.log = cli_log;
-    options.log_ctx = cli_log_ctx(call);
-    cli_guard_input(call->args[0]);
-    if (qn_model_open(call->args[0], &options, &model, &err) != QN_OK) {
-        return cli_fail(&err);
+    int status = cli_open_model(call, call->args[0], NULL, &model);
+    if (status != CLI_OK) {
+        return status;
     }
     const int64_t index = qn_model_find(model, name, (int64_t)strlen(name));
     if (index < 0) {
         status = no_such_tensor(call, model, name);
-    } else if (!is_input(model, call->args[2])) {
+    } else if (is_input(model, call->args[2])) {
+        status = CLI_FAILED;
+    } else {
         status = extract_tensor(call, model, index, call->args[2]);
     }
     qn_model_close(model);

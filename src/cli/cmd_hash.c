@@ -278,18 +278,13 @@ static int hash_one(const cli_call *call, const char *path, const hash_manifest 
                     qn_json_writer *json)
 {
     const hash_values *values = call->values;
-    qn_model_options options = QN_MODEL_OPTIONS_INIT;
     qn_model *model = NULL;
-    qn_error err = QN_ERROR_INIT;
     hash_result result = {NULL, 0};
 
-    options.log = cli_log;
-    options.log_ctx = cli_log_ctx(call);
-    cli_guard_input(path);
-    if (qn_model_open(path, &options, &model, &err) != QN_OK) {
-        return cli_fail(&err);
+    int status = cli_open_model(call, path, NULL, &model);
+    if (status == CLI_OK) {
+        status = hash_model(call, path, model, &result);
     }
-    int status = hash_model(call, path, model, &result);
     if (status == CLI_OK && manifest != NULL) {
         status = check_manifest(call, manifest, path, model, &result);
     } else if (status == CLI_OK && json != NULL) {

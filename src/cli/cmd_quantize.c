@@ -96,18 +96,12 @@ static int open_and_run(const cli_call *call, const quantize_paths *paths,
                         const quantize_plan_args *args, double start_seconds)
 {
     const quantize_values *values = call->values;
-    qn_model_options options = QN_MODEL_OPTIONS_INIT;
     qn_model *model = NULL;
-    qn_error err = QN_ERROR_INIT;
 
-    options.log = cli_log;
-    options.log_ctx = cli_log_ctx(call);
-    options.metadata_from = values->metadata_from;
-    cli_guard_input(paths->in);
-    if (qn_model_open(paths->in, &options, &model, &err) != QN_OK) {
-        return cli_fail(&err);
+    int status = cli_open_model(call, paths->in, values->metadata_from, &model);
+    if (status == CLI_OK) {
+        status = plan_and_run(call, model, paths, args, start_seconds);
     }
-    const int status = plan_and_run(call, model, paths, args, start_seconds);
     qn_model_close(model);
     return status;
 }

@@ -202,9 +202,9 @@ static int32_t file_of(const edit_job *job, const edited_tensor *tensor)
     return job->options->keep_split ? tensor->source->shard : 0;
 }
 
-static qn_status lay_out(const edit_job *job, int32_t file, qn_gguf_writer *writer, qn_plan *plan,
-                         qn_error *err)
+static qn_status lay_out(const void *ctx, int32_t file, qn_gguf_writer *writer, qn_error *err)
 {
+    const edit_job *job = ctx;
     if (file == 0) {
         QN_TRY(set_metadata(job, writer, err));
     }
@@ -219,27 +219,14 @@ static qn_status lay_out(const edit_job *job, int32_t file, qn_gguf_writer *writ
                                           tensor->source->n_dims, err));
         }
     }
-    return qni_plan_add_file(plan, writer, err);
-}
-
-static qn_status add_file(const edit_job *job, int32_t file, qn_plan *plan, qn_error *err)
-{
-    qn_gguf_writer_options options = QN_GGUF_WRITER_OPTIONS_INIT;
-    options.allocator = job->options->allocator;
-    qn_gguf_writer *writer;
-    QN_TRY(qn_gguf_writer_new(&options, &writer, err));
-    const qn_status st = lay_out(job, file, writer, plan, err);
-    qn_gguf_writer_free(writer);
-    return st;
+    return QN_OK;
 }
 
 /* Tensors lie file by file, and in each in the model's order. */
 static qn_status fill_plan(const edit_job *job, qn_plan *plan, qn_error *err)
 {
     plan->naming = job->options->keep_split ? QNI_NAMING_SHARDS : QNI_NAMING_SINGLE;
-    for (int32_t file = 0; file < job->n_files; file++) {
-        QN_TRY(add_file(job, file, plan, err));
-    }
+    QN_TRY(qni_plan_lay_out(plan, job->n_files, lay_out, job, err));
     for (int64_t i = 0; i < job->model->n_tensors; i++) {
         const qn_tensor_info *source = job->tensors[i].source;
         qni_item *item;

@@ -185,9 +185,9 @@ static qn_status declare(const export_job *job, int64_t index, qn_gguf_writer *w
     return st == QN_OK ? QN_OK : blame(job, index, st, err);
 }
 
-static qn_status lay_out(const export_job *job, int32_t file, qn_gguf_writer *writer, qn_plan *plan,
-                         qn_error *err)
+static qn_status lay_out(const void *ctx, int32_t file, qn_gguf_writer *writer, qn_error *err)
 {
+    const export_job *job = ctx;
     if (file == 0) {
         QN_TRY(set_metadata(job, writer, err));
     }
@@ -199,18 +199,7 @@ static qn_status lay_out(const export_job *job, int32_t file, qn_gguf_writer *wr
             QN_TRY(declare(job, i, writer, err));
         }
     }
-    return qni_plan_add_file(plan, writer, err);
-}
-
-static qn_status add_file(const export_job *job, int32_t file, qn_plan *plan, qn_error *err)
-{
-    qn_gguf_writer_options options = QN_GGUF_WRITER_OPTIONS_INIT;
-    options.allocator = job->options->allocator;
-    qn_gguf_writer *writer;
-    QN_TRY(qn_gguf_writer_new(&options, &writer, err));
-    const qn_status st = lay_out(job, file, writer, plan, err);
-    qn_gguf_writer_free(writer);
-    return st;
+    return QN_OK;
 }
 
 static qn_status fill_weights(const export_job *job, const qn_tensor_info *source, qni_item *item,
@@ -255,9 +244,7 @@ static qn_status fill_plan(const export_job *job, qn_plan *plan, qn_error *err)
 {
     plan->naming =
         job->options->keep_split || job->n_files > 1 ? QNI_NAMING_SHARDS : QNI_NAMING_SINGLE;
-    for (int32_t file = 0; file < job->n_files; file++) {
-        QN_TRY(add_file(job, file, plan, err));
-    }
+    QN_TRY(qni_plan_lay_out(plan, job->n_files, lay_out, job, err));
     for (int64_t i = 0; i < job->model->n_tensors; i++) {
         const qn_status st = add_item(job, i, plan, err);
         if (st != QN_OK) {

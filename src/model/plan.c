@@ -93,6 +93,24 @@ qn_status qni_plan_add_file(qn_plan *plan, qn_gguf_writer *writer, qn_error *err
     return QN_OK;
 }
 
+qn_status qni_plan_lay_out(qn_plan *plan, int32_t n_files, qni_lay_out_fn lay_out, const void *job,
+                           qn_error *err)
+{
+    qn_gguf_writer_options options = QN_GGUF_WRITER_OPTIONS_INIT;
+    options.allocator = plan->allocator;
+    for (int32_t file = 0; file < n_files; file++) {
+        qn_gguf_writer *writer;
+        QN_TRY(qn_gguf_writer_new(&options, &writer, err));
+        qn_status st = lay_out(job, file, writer, err);
+        if (st == QN_OK) {
+            st = qni_plan_add_file(plan, writer, err);
+        }
+        qn_gguf_writer_free(writer);
+        QN_TRY(st);
+    }
+    return QN_OK;
+}
+
 bool qni_tensor_is_edited(const qn_model *model, const qn_tensor_info *tensor)
 {
     return model->edits != NULL && model->edits[tensor - model->tensors].n > 0;

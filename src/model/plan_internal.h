@@ -4,8 +4,8 @@
  *     tensors  the output tensors, with their file and the place of their bytes in it
  *     files    the outputs: header bytes, size, which tensors
  *
- * A policy calls qni_plan_new(), then for each output file qni_plan_add_file() with a writer that
- * has metadata and declared tensors, then qni_plan_add_item() for what fills them. A plan without
+ * A policy calls qni_plan_new(), then qni_plan_lay_out() with a function that gives each output
+ * file's writer metadata and tensors, then qni_plan_add_item() for what fills them. A plan without
  * files has items whose outputs are given to other sinks (digests, comparison). */
 #ifndef QNI_PLAN_INTERNAL_H
 #define QNI_PLAN_INTERNAL_H
@@ -73,6 +73,13 @@ QN_NODISCARD qn_status qni_plan_new(const qn_allocator *allocator, int64_t n_ite
 
 /* Add an output file laid out by the writer, whose header bytes are copied, and its tensors. */
 QN_NODISCARD qn_status qni_plan_add_file(qn_plan *plan, qn_gguf_writer *writer, qn_error *err);
+
+/* Set the metadata of output file number `file` and declare its tensors. */
+typedef qn_status (*qni_lay_out_fn)(const void *job, int32_t file, qn_gguf_writer *writer,
+                                    qn_error *err);
+/* Add n_files files, each laid out by a policy. */
+QN_NODISCARD qn_status qni_plan_lay_out(qn_plan *plan, int32_t n_files, qni_lay_out_fn lay_out,
+                                        const void *job, qn_error *err);
 
 /* Add an output tensor that goes to no file. */
 QN_NODISCARD qn_status qni_plan_add_tensor(qn_plan *plan, const qn_tensor_info *info,

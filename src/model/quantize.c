@@ -232,9 +232,10 @@ static qn_status assign_files(qni_quantize_job *job, qn_error *err)
     return QN_OK;
 }
 
-static qn_status declare_tensors(const qni_quantize_job *job, int32_t file, qn_gguf_writer *writer,
-                                 qn_error *err)
+static qn_status lay_out(const void *ctx, int32_t file, qn_gguf_writer *writer, qn_error *err)
 {
+    const qni_quantize_job *job = ctx;
+    QN_TRY(qni_quantize_metadata(job, file, writer, err));
     for (int64_t i = 0; i < job->n_tensors; i++) {
         const qni_outgoing *tensor = &job->tensors[i];
         if (tensor->file == file) {
@@ -246,23 +247,6 @@ static qn_status declare_tensors(const qni_quantize_job *job, int32_t file, qn_g
     return QN_OK;
 }
 
-static qn_status add_file(const qni_quantize_job *job, int32_t file, qn_plan *plan, qn_error *err)
-{
-    qn_gguf_writer_options options = QN_GGUF_WRITER_OPTIONS_INIT;
-    options.allocator = job->options->allocator;
-    qn_gguf_writer *writer;
-    QN_TRY(qn_gguf_writer_new(&options, &writer, err));
-    qn_status st = qni_quantize_metadata(job, file, writer, err);
-    if (st == QN_OK) {
-        st = declare_tensors(job, file, writer, err);
-    }
-    if (st == QN_OK) {
-        st = qni_plan_add_file(plan, writer, err);
-    }
-    qn_gguf_writer_free(writer);
-    return st;
-}
-
 /* --- the plan --------------------------------------------------------------------------------- */
 
 static qn_status fill_plan(qni_quantize_job *job, qn_plan *plan, qn_error *err)
@@ -271,9 +255,7 @@ static qn_status fill_plan(qni_quantize_job *job, qn_plan *plan, qn_error *err)
     const bool is_sharded = o->keep_split || job->n_files > 1;
     warn_of_fallbacks(job);
     plan->naming = is_sharded ? QNI_NAMING_SHARDS : QNI_NAMING_SINGLE;
-    for (int32_t file = 0; file < job->n_files; file++) {
-        QN_TRY(add_file(job, file, plan, err));
-    }
+    QN_TRY(qni_plan_lay_out(plan, job->n_files, lay_out, job, err));
     for (int64_t i = 0; i < job->n_tensors; i++) {
         const qn_status st = add_item(job, i, plan, err);
         if (st != QN_OK) {

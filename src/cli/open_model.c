@@ -1,0 +1,15 @@
+/* open_model.c — a model opened as the input of a command. */
+#include "cli/cli.h"
+
+int cli_open_model(const cli_call *call, const char *path, const char *metadata_from,
+                   qn_model **out_model)
+{
+    qn_model_options options = QN_MODEL_OPTIONS_INIT;
+    qn_error err = QN_ERROR_INIT;
+
+    options.log = cli_log;
+    options.log_ctx = cli_log_ctx(call);
+    options.metadata_from = metadata_from;
+    cli_guard_input(path);
+    return qn_model_open(path, &options, out_model, &err) == QN_OK ? CLI_OK : cli_fail(&err);
+}
