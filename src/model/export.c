@@ -44,7 +44,8 @@ static qn_status refuse(const export_job *job, int64_t index, qn_error *err)
         qn_dtype_is_quantized(dtype)
             ? "start from the float model, or use quench quantize with --allow-requantize"
             : "export without a type keeps it");
-    return blame(job, index, st, err);
+    (void)blame(job, index, st, err);
+    return st;
 }
 
 static qn_status choose(export_job *job, qn_error *err)

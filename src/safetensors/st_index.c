@@ -294,7 +294,7 @@ static qn_status open_text(const uint8_t *text, int64_t n_text, const char *path
         code = parse_index(&table, &json, err);
     }
     if (code != QN_OK) {
-        code = qni_fail_path(err, code, path);
+        (void)qni_fail_path(err, code, path);
     } else {
         code = qni_st_new(options, (int32_t)table.n_shards, &st, err);
     }
