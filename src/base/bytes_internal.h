@@ -11,7 +11,6 @@
  * every object. So it is reckoned as a number, which loses a prefetch nothing. */
 QNI_INLINE const char *qni_line_ahead(const void *p, int64_t n_bytes)
 {
-    /* see above: NOLINTNEXTLINE(performance-no-int-to-ptr) */
     return (const char *)((uintptr_t)p + (uintptr_t)n_bytes);
 }
 

@@ -81,7 +81,7 @@ void qni_map_release(const void *bytes, int64_t n_bytes)
     const uintptr_t end = ((uintptr_t)bytes + (uintptr_t)n_bytes) & ~(page - 1);
     if (n_bytes > 0 && end > start) {
         /* Clean, file-backed pages: they come back from the file. Only ever called on maps. The
-         * system's call takes no const: NOLINTNEXTLINE(performance-no-int-to-ptr) */
+         * system's call takes no const. */
         (void)madvise((void *)start, end - start, MADV_DONTNEED);
     }
 }

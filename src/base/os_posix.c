@@ -320,7 +320,7 @@ qn_status qni_map_open(const char *path, qni_map *out_map, qn_error *err)
 void qni_map_close(qni_map *map)
 {
     if (map->bytes) {
-        /* the system's call takes no const: NOLINTNEXTLINE(performance-no-int-to-ptr) */
+        /* the system's call takes no const */
         (void)munmap((void *)(uintptr_t)map->bytes, (size_t)map->n_bytes);
     }
     *map = (qni_map){NULL, 0};
@@ -332,7 +332,6 @@ void qni_map_prefetch(const void *bytes, int64_t n_bytes)
     const uintptr_t start = (uintptr_t)bytes & ~(page - 1);
     const uintptr_t end = (uintptr_t)bytes + (uintptr_t)n_bytes;
     if (n_bytes > 0) {
-        /* the page's first byte: NOLINTNEXTLINE(performance-no-int-to-ptr) */
         (void)posix_madvise((void *)start, end - start, POSIX_MADV_WILLNEED);
     }
 }

@@ -45,8 +45,8 @@ static const magic magics[] = {
 static const char *const kind_texts[] = {
     [QN_FILE_UNKNOWN] = "no format that is known here",
     [QN_FILE_EMPTY] = "an empty file: download it again",
-    [QN_FILE_ZEROS] = "nothing but zero bytes: a download that was never filled in; download it "
-                      "again",
+    [QN_FILE_ZEROS] = ("nothing but zero bytes: a download that was never filled in; download it "
+                       "again"),
     [QN_FILE_GGUF] = "a GGUF file",
     [QN_FILE_SAFETENSORS] = "a safetensors file",
     [QN_FILE_JSON] = "JSON, not a model: an error message that was saved, or a configuration",
@@ -54,8 +54,8 @@ static const char *const kind_texts[] = {
     [QN_FILE_LFS_POINTER] = "a Git LFS pointer, not the file itself: fetch it with `git lfs pull`",
     [QN_FILE_HTML] = "a web page (HTML), not a model: the download asked for a sign-in or failed",
     [QN_FILE_ZIP] = "a ZIP archive, as PyTorch writes its files: save it as safetensors first",
-    [QN_FILE_PICKLE] = "a Python pickle, which can run code when it is loaded: save it as "
-                       "safetensors first",
+    [QN_FILE_PICKLE] = ("a Python pickle, which can run code when it is loaded: save it as "
+                        "safetensors first"),
     [QN_FILE_COMPRESSED] = "a compressed file: unpack it first",
     [QN_FILE_TAR] = "a tar archive: unpack it first",
     [QN_FILE_NPY] = "a NumPy array, not a model",

@@ -153,14 +153,15 @@ static bool is_lower_key(const char *key)
     return qni_ends_with(key, ".lora_a") || qni_ends_with(key, ".lora_b");
 }
 
-static const char *find_key(const qn_model *file, bool (*is_such)(const char *))
+/* The first tensor with such a name, or -1. */
+static int64_t find_key(const qn_model *file, bool (*is_such)(const char *))
 {
     for (int64_t i = 0; i < file->n_tensors; i++) {
         if (is_such(file->tensors[i].name)) {
-            return file->tensors[i].name;
+            return i;
         }
     }
-    return NULL;
+    return -1;
 }
 
 /* A name is text here: one with a NUL in it would be cut, and two names could become one. */
@@ -220,20 +221,19 @@ static qn_status recognise(qni_adapter_job *job, qn_error *err)
             "and convert the merged model",
             qni_escape_name(peft_type, (int64_t)strlen(peft_type), &text));
     }
-    const char *key = find_key(adapter->file, is_image_key);
-    if (key != NULL) {
-        return refuse_image(key, err);
+    const int64_t image = find_key(adapter->file, is_image_key);
+    if (image >= 0) {
+        return refuse_image(adapter->file->tensors[image].name, err);
     }
-    if (peft_type != NULL) {
-        adapter->form = QN_ADAPTER_PEFT;
-    } else if (find_key(adapter->file, is_seed_key) != NULL) {
+    const bool is_said = peft_type != NULL; /* then the names decide nothing */
+    if (!is_said && find_key(adapter->file, is_seed_key) >= 0) {
         adapter->form = QN_ADAPTER_SEED;
-    } else if (adapter->config.is_mlx || find_key(adapter->file, is_lower_key) != NULL) {
+    } else if (!is_said && (adapter->config.is_mlx || find_key(adapter->file, is_lower_key) >= 0)) {
         adapter->form = QN_ADAPTER_MLX;
-    } else if (find_key(adapter->file, is_peft_key) != NULL) {
+    } else if (is_said || find_key(adapter->file, is_peft_key) >= 0) {
         adapter->form = QN_ADAPTER_PEFT;
     } else {
-        key = adapter->file->tensors[0].name;
+        const char *key = adapter->file->tensors[0].name;
         qni_name_text text;
         return qni_fail(err, QN_ERR_INVALID_ADAPTER, -1,
                         "this is no adapter: it has tensors such as %s, but none named as PEFT, "

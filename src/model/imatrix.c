@@ -103,6 +103,7 @@ static qn_status take_i32(qni_cursor *cur, const dat_place *place, const char *w
                           qn_error *err)
 {
     uint32_t bits;
+    *out = 0;
     if (qni_cursor_left(cur) < 4) {
         return refuse_cut(cur, place, what, err);
     }

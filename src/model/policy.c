@@ -647,8 +647,8 @@ qn_status qni_policy_choose(const qn_quantize_options *options, const qni_policy
     survey(&c, tensors, n_tensors);
 
     qn_status st = QN_OK;
-    const size_t n_table = (size_t)n_patterns * sizeof(void *);
-    const size_t n_counts = (size_t)n_patterns * sizeof(int64_t);
+    const size_t n_table = (size_t)n_patterns * sizeof *c.compiled;
+    const size_t n_counts = (size_t)n_patterns * sizeof *c.n_matched;
     c.compiled = qni_alloc_zeroed(options->allocator, n_table);
     c.n_matched = qni_alloc_zeroed(options->allocator, n_counts);
     if (c.compiled == NULL || c.n_matched == NULL) {
