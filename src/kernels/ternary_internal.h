@@ -141,6 +141,7 @@ QNI_INLINE bool qni_ternary_has_settled(const float now[3], const float before[3
 {
     double sum = 0.0;
     for (int p = 0; p < n_planes; p++) {
+        /* n_planes <= 3: NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
         const double move = (double)now[p] - (double)before[p];
         sum += move * move;
     }

@@ -185,7 +185,8 @@ static void split_factors(qni_decode_fn decode, const void *with_factors, const 
     to_codes(decode, with_factors, QNI_SUPER, products);
     to_codes(decode, without, QNI_SUPER, out->codes);
     for (int p = 0; p < n_parts; p++) {
-        out->factor[p] = (float)(products[n_part * p] / out->codes[n_part * p]) * power;
+        const int32_t factor = products[n_part * p] / out->codes[n_part * p]; /* exact */
+        out->factor[p] = (float)factor * power;
     }
 }
 

@@ -152,6 +152,7 @@ static score score_points(int32_t n_dims, int32_t n, const uint16_t *points, con
 {
     score sum = {0.0f, 0.0f};
     for (int32_t i = 0; i < n; i++) {
+        /* all points are there, n / n_dims: NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
         const float q = position_of(n_dims, points[i / n_dims], i % n_dims);
         sum.xq += w[i] * x[i] * q;
         sum.qq += w[i] * q * q;

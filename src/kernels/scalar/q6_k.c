@@ -72,7 +72,8 @@ QNI_PROTO_decode(qni_decode_q6_k_scalar)
         uint8_t levels[N];
         unpack_levels(block, levels);
         for (int i = 0; i < N; i++) {
-            out[i] = d * (float)block->scales[i / SUB] * (float)((int32_t)levels[i] - 32);
+            const int8_t scale = block->scales[i / SUB];
+            out[i] = d * (float)scale * (float)((int32_t)levels[i] - 32);
         }
     }
 }

@@ -48,6 +48,7 @@ static void make_values(const scales8 *scales, int n_planes, values8 *out)
         __m256 v = _mm256_mul_ps(_mm256_load_ps(scales->alpha[0]), _mm256_set1_ps(trits[0]));
         for (int p = 1; p < n_planes; p++) {
             v = _mm256_add_ps(
+                /* n_planes <= 3: NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
                 v, _mm256_mul_ps(_mm256_load_ps(scales->alpha[p]), _mm256_set1_ps(trits[p])));
         }
         out->value[c] = v;
