@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/base.h"
 
@@ -74,6 +75,36 @@ static void reports_the_first_failure(void **state)
     }
 }
 
+static qn_status count_piece(void *ctx, int64_t piece, int worker, qn_error *err)
+{
+    (void)worker;
+    (void)err;
+    atomic_fetch_add((_Atomic int64_t *)ctx, piece + 1);
+    return QN_OK;
+}
+
+/* Runs that are over before all threads have come, one upon the other; now and then a pause in
+ * which the threads go to sleep. */
+static void runs_short_ones_one_upon_the_other(void **state)
+{
+    (void)state;
+    const struct timespec pause = {0, 1000000};
+    for (int n_threads = 1; n_threads <= 8; n_threads *= 2) {
+        qni_pool *pool;
+        assert_int_equal(qni_pool_new(n_threads, NULL, &pool, NULL), QN_OK);
+        for (int run = 0; run < 5000; run++) {
+            const int64_t n_pieces = run % 7;
+            _Atomic int64_t sum = 0; /* on the stack: who comes late must not touch it */
+            assert_int_equal(qni_pool_run(pool, n_pieces, count_piece, &sum, NULL), QN_OK);
+            assert_int_equal(atomic_load(&sum), n_pieces * (n_pieces + 1) / 2);
+            if (run % 500 == 0) {
+                (void)nanosleep(&pause, NULL);
+            }
+        }
+        qni_pool_free(pool);
+    }
+}
+
 static void cancels(void **state)
 {
     (void)state;
@@ -97,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_every_piece_once),
         cmocka_unit_test(reports_the_first_failure),
+        cmocka_unit_test(runs_short_ones_one_upon_the_other),
         cmocka_unit_test(cancels),
         cmocka_unit_test(refuses_nonsense),
     };
