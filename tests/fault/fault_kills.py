@@ -81,7 +81,7 @@ def main():
                      is_timed=True, resumes=True),
             rows.Row("export", f"export --from-gguf {model} --out {{out}}/o.gguf --ptqtp=2 -t 2", ["o.gguf"],
                      is_timed=True),
-            rows.Row("edit", f"edit --set general.name=x {model} {{out}}/o.gguf", ["o.gguf"], is_timed=True),
+            rows.Row("edit", f"edit --set general.name=string:x {model} {{out}}/o.gguf", ["o.gguf"], is_timed=True),
             rows.Row("extract", f"extract {model} blk.3.ffn_down.weight {{out}}/o.npy", ["o.npy"]),
             rows.Row("save", "{out}/ck 2", program="save"),
         ]
