@@ -116,6 +116,13 @@ static void check_plan(const qn_plan *plan)
     free(file);
 }
 
+static void take_warning(void *ctx, qn_log_level level, const char *message)
+{
+    (void)ctx;
+    (void)level;
+    require(strlen(message) < 4096, "a warning ends");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     static char texts[MAX_EDITS][3][MAX_TEXT];
@@ -126,6 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     qn_model *model = NULL;
     qn_plan *plan = NULL;
     memset(edits, 0, sizeof edits);
+    options.log = take_warning;
     options.edits = edits;
     options.n_edits = read_edits(&in, edits, texts);
     if (qn_model_open(file_with(in.at, in.n_left, path, sizeof path), NULL, &model, NULL) !=

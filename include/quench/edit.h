@@ -35,7 +35,7 @@ typedef struct qn_edit_options {
     const qn_edit *edits;          /* read during the call only */
     int64_t n_edits;
     bool keep_split; /* one output file for each input file; else one for all */
-    qn_log_fn log;   /* warnings: what a loader will miss; may be NULL */
+    qn_log_fn log;   /* warnings: what a loader will stumble over; may be NULL */
     void *log_ctx;
 } qn_edit_options;
 #define QN_EDIT_OPTIONS_INIT                                      \

@@ -215,6 +215,24 @@ static void free_edits(edit_list *list)
     free(list->edits);
 }
 
+/* A file's text may not take the place of a number. */
+static int check_files(const cli_call *call, const qn_model *model, const edit_list *list)
+{
+    const qn_gguf *gguf = qn_model_metadata(model);
+
+    for (int i = 0; i < list->n && gguf != NULL; i++) {
+        const char *key = list->edits[i].name;
+        const qn_gguf_entry *entry =
+            qn_gguf_entry_at(gguf, qn_gguf_find_entry(gguf, key, (int64_t)strlen(key)));
+        if (list->texts[2 * i + 1].chars != NULL && entry != NULL &&
+            entry->type != QN_GGUF_STRING) {
+            return bad_edit(call, "set-file", key,
+                            "the key is no string; give its value with --set");
+        }
+    }
+    return CLI_OK;
+}
+
 /* --- the run -----------------------------------------------------------------------------------
  */
 
@@ -256,8 +274,11 @@ static int plan_and_run(const cli_call *call, const qn_model *model, const edit_
     qn_edit_options options = QN_EDIT_OPTIONS_INIT;
     qn_plan *plan = NULL;
     qn_error err = QN_ERROR_INIT;
-    int status = CLI_OK;
+    int status = check_files(call, model, list);
 
+    if (status != CLI_OK) {
+        return status;
+    }
     options.edits = list->edits;
     options.n_edits = list->n;
     options.keep_split = values->keep_split;

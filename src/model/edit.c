@@ -166,19 +166,28 @@ static void warn(const edit_job *job, const char *message)
     }
 }
 
-/* What a loader will not find, or find changed under it. */
-static void warn_of_edit(const edit_job *job, const qn_edit *edit)
+/* What a look at the finished header does not tell. */
+static void warn_of_edit(const edit_job *job, int64_t index)
 {
-    if (edit->kind >= QN_EDIT_REMOVE_TENSOR) {
+    const qn_edit *edit = &job->options->edits[index];
+    qn_gguf_type type, elem_type;
+    if (edit->kind != QN_EDIT_SET) {
         return;
     }
+    if (edit->type != QN_GGUF_NONE && find_type(job, edit->name, index, &type, &elem_type) &&
+        (type != edit->type || (type == QN_GGUF_ARRAY && elem_type != edit->elem_type))) {
+        qni_name_text name;
+        char text[QNI_NAME_MAX + 64];
+        (void)snprintf(text, sizeof text, "key %s had another type: %s",
+                       qni_escape_name(edit->name, (int64_t)strlen(edit->name), &name),
+                       qn_gguf_type_name(type));
+        warn(job, text);
+    }
     if (strcmp(edit->name, "general.architecture") == 0) {
-        warn(job, edit->kind == QN_EDIT_SET
-                      ? "general.architecture is set: loaders read the keys that begin with its "
-                        "value, which are not renamed"
-                      : "general.architecture goes: no loader knows what model this is");
+        warn(job, "general.architecture is set: loaders read the keys that begin with its value, "
+                  "which are not renamed");
     } else if (strcmp(edit->name, "general.alignment") == 0) {
-        warn(job, "general.alignment changes: all tensors move");
+        warn(job, "general.alignment is set: all tensors move");
     }
 }
 
@@ -189,8 +198,8 @@ static qn_status set_metadata(const edit_job *job, qn_gguf_writer *writer, qn_er
         const qn_edit *edit = &job->options->edits[i];
         if (edit->kind < QN_EDIT_REMOVE_TENSOR) {
             QN_TRY(blame_edit(edit, edit_key(job, i, writer, err), err));
+            warn_of_edit(job, i);
         }
-        warn_of_edit(job, edit);
     }
     return QN_OK;
 }
@@ -244,7 +253,10 @@ static qn_status make_plan(edit_job *job, qn_plan **out_plan, qn_error *err)
     QN_TRY(edit_tensors(job, err));
     QN_TRY(qni_plan_new(job->options->allocator, job->n_left, job->n_left, job->n_files, out_plan,
                         err));
-    const qn_status st = fill_plan(job, *out_plan, err);
+    qn_status st = fill_plan(job, *out_plan, err);
+    if (st == QN_OK) {
+        st = qni_edit_lint(job->model->metadata, *out_plan, job->options, err);
+    }
     if (st != QN_OK) {
         qn_plan_free(*out_plan);
         *out_plan = NULL;

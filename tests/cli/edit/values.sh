@@ -13,6 +13,8 @@ try --set 'x=u8[]:[1'
 try --set x=1
 try --set split.no=0
 try --set general.alignment=u32:33
+echo 5 > number
+try --set-file llama.block_count=number
 try --remove nothing
 try --rename nothing=something
 try --rename general.name=general.architecture
