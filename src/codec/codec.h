@@ -12,6 +12,13 @@
 QN_NODISCARD qn_status qni_codec_tables(qn_dtype dtype, const struct qni_lattice **out_tables,
                                         qn_error *err);
 
+/* Elements of f16 or bf16 (`from`) straight to blocks, without importance weights: the bytes that
+ * decode and encode give. False, and the bytes mean nothing, where no kernel does that for the two
+ * types, and where a value or a scale is one that the encoder may refuse: take the long way then.
+ * n_elems: whole blocks. */
+QN_NODISCARD bool qni_encode_plain(qn_dtype from, qn_dtype dtype, qn_isa isa, const void *x,
+                                   int64_t n_elems, void *out);
+
 /* A valid dtype, or an error that says what is wrong with it. */
 QN_NODISCARD qn_status qni_codec_check_dtype(qn_dtype dtype, qn_error *err);
 

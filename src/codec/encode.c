@@ -157,6 +157,16 @@ qn_status qn_encode_rows(qn_dtype dtype, const float *x, int64_t n_rows, int64_t
     return QN_OK;
 }
 
+bool qni_encode_plain(qn_dtype from, qn_dtype dtype, qn_isa isa, const void *x, int64_t n_elems,
+                      void *out)
+{
+    const qni_encode_16_fn kernel = from == QN_DTYPE_F16 ? qni_kernel_encode_from_f16(dtype, isa)
+                                    : from == QN_DTYPE_BF16
+                                        ? qni_kernel_encode_from_bf16(dtype, isa)
+                                        : NULL;
+    return kernel && kernel(x, n_elems / qn_dtype_block_elems(dtype), out);
+}
+
 bool qn_kernel_at(int index, qn_kernel_info *out_info)
 {
     const qni_kernel_row *row = qni_kernel_row_at(index);

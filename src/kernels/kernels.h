@@ -43,6 +43,14 @@ typedef qni_encode_result (*qni_encode_fn)(const float *x, int64_t n_rows, int64
     qni_encode_result symbol(const float *x, int64_t n_rows, int64_t row_len, \
                              const float *weights, const struct qni_lattice *tables, void *out)
 
+/* Elements of n_blocks blocks as f16 or bf16, little-endian -> blocks, without importance weights.
+ * False if one of the blocks is not plain: it holds an infinity or a NaN, or has a scale that
+ * overflows or whose inverse does. The bytes mean nothing then; decode and encode do it. They are
+ * also its referee: there is no scalar one. */
+typedef bool (*qni_encode_16_fn)(const void *x, int64_t n_blocks, void *out);
+#define QNI_PROTO_encode_from_f16(symbol)  bool symbol(const void *x, int64_t n_blocks, void *out)
+#define QNI_PROTO_encode_from_bf16(symbol) bool symbol(const void *x, int64_t n_blocks, void *out)
+
 /* n_blocks consecutive blocks -> floats. */
 typedef void (*qni_decode_fn)(const void *blocks, int64_t n_blocks, float *out);
 #define QNI_PROTO_decode(symbol) void symbol(const void *blocks, int64_t n_blocks, float *out)

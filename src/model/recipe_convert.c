@@ -115,8 +115,24 @@ static qn_status encode_span(const qni_chunk *chunk, qn_dtype dtype, row_span sp
                           span.n_rows * n_row_bytes, err);
 }
 
+/* Without floats in between: false if this pair of types has no such way, if the floats are wanted
+ * later, or if a value is one that may have to be refused. */
+static bool convert_directly(const qni_chunk *chunk, qn_dtype dtype, row_span span)
+{
+    const qni_item *item = chunk->item;
+    const qn_tensor_info *source = item->inputs[0].tensor;
+    return chunk->geometry->n_scratch_units > 0 && !qni_item_encodes_with_weights(item, dtype) &&
+           qni_encode_plain(source->dtype, dtype, chunk->isa,
+                            chunk->in + span.first * chunk->geometry->unit_in_bytes,
+                            span.n_rows * source->ne[0],
+                            chunk->out[0] + span.first * chunk->geometry->unit_out_bytes[0]);
+}
+
 static qn_status convert_span(const qni_chunk *chunk, qn_dtype dtype, row_span span, qn_error *err)
 {
+    if (convert_directly(chunk, dtype, span)) {
+        return QN_OK;
+    }
     const bool is_checked_later = is_checked_by_encoder(chunk->item->inputs[0].tensor->dtype);
     if (!is_checked_later) {
         QN_TRY(validate_span(chunk, span, err));

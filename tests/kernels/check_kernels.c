@@ -178,6 +178,97 @@ static bool check_decode_case(const qni_kernel_row *row, const uint8_t *blocks, 
     return is_same || fail(row, "other values than the referee's", n_blocks);
 }
 
+/* --- from f16 and bf16
+ * -----------------------------------------------------------------------------
+ */
+
+/* Decode and encode of the same bits; false if that meets what a direct encoder leaves to it. */
+static bool want_encoded(const qni_kernel_row *row, qn_dtype from, const uint8_t *halves,
+                         int64_t n_blocks)
+{
+    const int64_t n_elems = n_blocks * qn_dtype_block_elems(row->dtype);
+    qni_kernel_decode(from, QN_ISA_SCALAR)(halves, n_elems, buffers.want_floats);
+    for (int64_t i = 0; i < n_elems; i++) {
+        if (!isfinite(buffers.want_floats[i])) {
+            return false;
+        }
+    }
+    return qni_kernel_encode(row->dtype, QN_ISA_SCALAR)(buffers.want_floats, 1, n_elems, NULL, NULL,
+                                                        buffers.want_blocks) == QNI_ENCODE_OK;
+}
+
+/* *n_refused counts the cases that the kernel left to the long way. A refusal of what is plain is
+ * only slow; of f16 nothing finite may be refused. */
+static bool check_encode_from_case(const qni_kernel_row *row, const uint8_t *halves,
+                                   int64_t n_blocks, placement where, int64_t *n_refused)
+{
+    const bool is_f16 = row->operation == QNI_OP_encode_from_f16;
+    const size_t n_bytes = (size_t)(n_blocks * qn_dtype_block_bytes(row->dtype));
+    const bool is_plain =
+        want_encoded(row, is_f16 ? QN_DTYPE_F16 : QN_DTYPE_BF16, halves, n_blocks);
+    uint8_t *got = place(&buffers.x, n_bytes, where);
+    memset(got, 0x5a, n_bytes);
+    const bool is_done = is_f16 ? row->kernel.encode_from_f16(halves, n_blocks, got)
+                                : row->kernel.encode_from_bf16(halves, n_blocks, got);
+    *n_refused += !is_done;
+    if (is_done != is_plain && (is_done || is_f16)) {
+        return fail(row, is_done ? "took what is not plain" : "refused what is plain", n_blocks);
+    }
+    return !is_done || memcmp(buffers.want_blocks, got, n_bytes) == 0 ||
+           fail(row, "other bytes than decode and encode give", n_blocks);
+}
+
+/* Elements with what kernels trip over: any bits; small numbers only, many of the same magnitude;
+ * all around one exponent; zeros of both signs; one infinity or NaN. */
+static void fill_halves(uint8_t *halves, size_t n, int kind, bool is_f16)
+{
+    const uint32_t infinity = is_f16 ? 0x7c00 : 0x7f80;
+    const uint32_t exponent = (uint32_t)test_next(&rng) % infinity;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = (uint32_t)test_next(&rng);
+        const uint32_t sign = bits & 0x8000;
+        const uint32_t finite = (bits & 0x7fff) % infinity;
+        const uint32_t near = (exponent + (bits >> 16) % 0x800) % infinity;
+        const uint32_t choices[] = {bits & 0xffff, sign | finite,       sign | (finite & 3),
+                                    sign | near,   sign | (near & ~7u), sign};
+        qni_store_u16le(halves + 2 * i, (uint16_t)choices[kind < 6 ? kind : 1]);
+    }
+    if (kind == 6) {
+        const size_t at = (size_t)(test_next(&rng) % n);
+        qni_store_u16le(halves + 2 * at, (uint16_t)(infinity + test_next(&rng) % 2));
+    }
+}
+
+static bool check_encode_from(const qni_kernel_row *row)
+{
+    enum { N_KINDS = 7 };
+    const int64_t n_block_elems = qn_dtype_block_elems(row->dtype);
+    const bool is_f16 = row->operation == QNI_OP_encode_from_f16;
+    int64_t n_refused = 0;
+    int64_t n_cases = 0;
+    for (int64_t round = 0; round < 400 * N_KINDS; round += stride, n_cases++) {
+        const int64_t n_blocks = block_counts[round / N_KINDS % N_COUNTS];
+        const size_t n = (size_t)(n_blocks * n_block_elems);
+        const placement where = placements[n_cases % 4];
+        uint8_t *halves = place(&buffers.blocks, 2 * n, where);
+        fill_halves(halves, n, (int)(round % N_KINDS), is_f16);
+        if (!check_encode_from_case(row, halves, n_blocks, where, &n_refused)) {
+            return false;
+        }
+    }
+    /* every f16 and bf16 that is finite, beside its neighbours */
+    uint8_t *halves = buffers.blocks.end - 2 * n_block_elems;
+    for (uint32_t first = 0; first < 0x10000; first += (uint32_t)n_block_elems, n_cases++) {
+        for (uint32_t i = 0; i < (uint32_t)n_block_elems; i++) {
+            qni_store_u16le(halves + 2 * i, (uint16_t)(first + i));
+        }
+        if (!check_encode_from_case(row, halves, 1, (placement){true, 0}, &n_refused)) {
+            return false;
+        }
+    }
+    return (n_refused > 0 && n_refused < n_cases) || fail(row, "refused all or nothing", n_refused);
+}
+
 static void fill_bytes(uint8_t *bytes, size_t n) /* any bytes are a block */
 {
     for (size_t i = 0; i < n; i++) {
@@ -252,12 +343,26 @@ static bool can_run(qn_isa isa)
     return qn_isa_is_available(isa);
 }
 
+typedef bool (*checker)(const qni_kernel_row *row);
+
+/* NULL: such kernels are checked elsewhere. */
+static checker checker_of(qni_operation operation)
+{
+    static const checker checkers[QNI_N_OPERATIONS] = {
+        [QNI_OP_encode] = check_encode,
+        [QNI_OP_encode_from_f16] = check_encode_from,
+        [QNI_OP_encode_from_bf16] = check_encode_from,
+        [QNI_OP_decode] = check_decode,
+        [QNI_OP_decode_f16] = check_decode,
+        [QNI_OP_decode_bf16] = check_decode,
+    };
+    return checkers[operation];
+}
+
 static bool is_wanted(const qni_kernel_row *row, const check_options *options)
 {
-    const bool is_checked = row->operation == QNI_OP_encode || row->operation == QNI_OP_decode ||
-                            row->operation == QNI_OP_decode_f16 ||
-                            row->operation == QNI_OP_decode_bf16;
-    return is_checked && (options->isa == QN_ISA_BEST || row->isa == options->isa) &&
+    return checker_of(row->operation) &&
+           (options->isa == QN_ISA_BEST || row->isa == options->isa) &&
            strstr(row->symbol, options->filter) &&
            !(options->without && strstr(row->symbol, options->without));
 }
@@ -287,8 +392,7 @@ int main(int argc, char **argv)
             n_skipped++;
             continue;
         }
-        const bool is_good =
-            row->operation == QNI_OP_encode ? check_encode(row) : check_decode(row);
+        const bool is_good = checker_of(row->operation)(row);
         n_passed += is_good;
         n_failed += !is_good;
     }

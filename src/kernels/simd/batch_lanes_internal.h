@@ -23,6 +23,12 @@ QNI_INLINE qni_encode_result store_halves(uint16_t *halves, vf v)
     return vm_any(vf_ge(vf_abs(v), vf_set(65520.0f))) ? QNI_ENCODE_OVERFLOW : QNI_ENCODE_OK;
 }
 
+/* 1 / d, and 0 for d = 0. */
+QNI_INLINE vf reciprocal(vf d)
+{
+    return vf_pick(vf_eq(d, vf_set(0.0f)), vf_set(0.0f), vf_div(vf_set(1.0f), d));
+}
+
 typedef struct lane_batch {
     const float *x[VL];
     const float *importance[VL]; /* of the blocks; garbage without weights */

@@ -25,12 +25,6 @@ typedef struct legacy_group {
     qni_encode_result result;
 } legacy_group;
 
-/* 1 / d, and 0 for d = 0. */
-QNI_INLINE vf reciprocal(vf d)
-{
-    return vf_pick(vf_eq(d, vf_set(0.0f)), vf_set(0.0f), vf_div(vf_set(1.0f), d));
-}
-
 /* The first of 32 values with magnitude `mag`. */
 static float first_of_magnitude(const float *x, float mag)
 {

@@ -1,6 +1,7 @@
 /* encode_q8_avx2.c — q8_0, q8_1 and q8_K on AVX2. */
 #include "kernels/x86/vec_avx2_internal.h"
 
+#include "kernels/x86/levels_avx2_internal.h"
 #include "kernels/x86/sum_lanes_avx2_internal.h"
 
 typedef __m256i vi_part;
@@ -67,33 +68,11 @@ QNI_INLINE vi vi_nearest(vf x)
     return (vi){_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)};
 }
 
-/* Rounding half away from zero is done on whole halves, h = trunc(2 v), in 16 bits: vpmulhrsw gives
- * floor(h * f + 1/2), and with f = 1/2 + 2^-15 an odd h, which lies half-way, goes away from zero
- * on either side, while an even one, |h| <= 254, stays where it is. */
-#define ROUNDED_TIMES 2.0f
-
-QNI_INLINE __m256i round_halves(__m256i h)
-{
-    return _mm256_mulhrs_epi16(h, _mm256_set1_epi16((1 << 14) + 1));
-}
-
-QNI_INLINE __m256i whole_halves(const float *x, __m256 inverse)
-{
-    const __m256i a = _mm256_cvttps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), inverse));
-    const __m256i b = _mm256_cvttps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8), inverse));
-    return _mm256_packs_epi32(a, b);
-}
-
 typedef __m256i level_part; /* four sums of eight levels, each 128 too high */
 
 QNI_INLINE level_part put_rounded(const float *x, float inverse, int8_t *to)
 {
-    const __m256 inv = _mm256_set1_ps(inverse);
-    const __m256i low = round_halves(whole_halves(x, inv));
-    const __m256i high = round_halves(whole_halves(x + VL, inv));
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    const __m256i bytes = _mm256_packs_epi16(low, high);
-    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permutevar8x32_epi32(bytes, order));
+    const __m256i bytes = put_rounded_values(vf_load(x), vf_load(x + VL), inverse, to);
     const __m256i above = _mm256_xor_si256(bytes, _mm256_set1_epi8((char)0x80));
     return _mm256_sad_epu8(above, _mm256_setzero_si256());
 }
