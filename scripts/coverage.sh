@@ -7,7 +7,10 @@ cd "$(dirname "$0")/.."
 cmake --preset coverage >/dev/null
 cmake --build --preset coverage -j "$(nproc)" >/dev/null
 find build-coverage -name '*.gcda' -delete
-ctest --test-dir build-coverage -LE 'full|soak|slow' -j "$(nproc)" --output-on-failure >build-coverage/tests.log ||
+# Counts are written when a program ends: one that is killed or whose calls are made to fail adds none, and one that may
+# not write says so among its own words, which cli/quantize takes amiss.
+ctest --test-dir build-coverage -LE 'full|soak|slow' -E '^(fault|install)/|^cli/quantize$' \
+    -j "$(nproc)" --timeout 3000 --output-on-failure >build-coverage/tests.log ||
     { tail -n 40 build-coverage/tests.log; exit 1; }
 # gcovr 5 stumbles over counts that threads have made negative
 gcovr --gcov-ignore-parse-errors --root . --filter 'src/' --exclude 'src/kernels/arm/' --exclude 'src/cli/' --html build-coverage/coverage.html \
