@@ -49,6 +49,9 @@ typedef enum qn_status {
     QN_ERR_FILE_CHANGED = 12,
     QN_ERR_NOT_A_MODEL = 13,
     QN_ERR_NO_SPACE = 14,
+    QN_ERR_FILE_IN_USE = 15,
+    QN_ERR_PATCH_PENDING = 16,
+    QN_ERR_NO_ROOM = 17,
 
     /* dtypes and codecs */
     QN_ERR_UNSUPPORTED_DTYPE = 100,

@@ -19,6 +19,7 @@
 #include "base/error_internal.h"
 #include "base/memory_internal.h"
 #include "base/os_internal.h"
+#include "base/patch_internal.h"
 #include "base/pool_internal.h"
 #include "base/strmap_internal.h"
 #include "base/turn_internal.h"

@@ -21,6 +21,8 @@ typedef struct qni_file {
 
 /* A regular file for reading; a directory or other thing is QN_ERR_IS_DIR. */
 QN_NODISCARD qn_status qni_file_open(const char *path, qni_file *out_file, qn_error *err);
+/* The same for reading and writing; what is there stays. */
+QN_NODISCARD qn_status qni_file_open_rw(const char *path, qni_file *out_file, qn_error *err);
 void qni_file_close(qni_file *file);
 /* All n_bytes at the offset, through EINTR and short counts. A file that ends before is
  * QN_ERR_FILE_CHANGED if it was long enough when opened, else QN_ERR_END_OF_STREAM.
@@ -32,6 +34,7 @@ QN_NODISCARD qn_status qni_file_read_some(const qni_file *file, void *out, size_
                                           size_t *out_n_read, qn_error *err);
 QN_NODISCARD qn_status qni_file_pwrite(const qni_file *file, const void *bytes, size_t n_bytes,
                                        int64_t offset, qn_error *err);
+QN_NODISCARD qn_status qni_file_sync(const qni_file *file, qn_error *err);
 /* The whole file in memory; refused above n_max bytes. Free with qni_free(allocator, , n_bytes). */
 QN_NODISCARD qn_status qni_file_read_all(const char *path, const qn_allocator *allocator,
                                          int64_t n_max, uint8_t **out_bytes, int64_t *out_n_bytes,
@@ -41,6 +44,10 @@ int64_t qni_file_modified(const qni_file *file);
 /* True if both paths name one existing file, through any link or spelling. False if one does not
  * exist. */
 bool qni_file_is_same(const char *path_a, const char *path_b);
+/* The file that a symbolic link leads to; any other path as it is. Owned: free by its length and
+ * one. */
+QN_NODISCARD qn_status qni_path_resolve(const char *path, const qn_allocator *allocator,
+                                        char **out_path, qn_error *err);
 /* Does something exist under this path? Not being able to tell is an error: taking it for "no"
  * would let a save forget a payload. */
 QN_NODISCARD qn_status qni_file_find(const char *path, bool *out_exists, qn_error *err);
@@ -129,6 +136,23 @@ QN_NODISCARD qn_status qni_folder_make(const char *path, qn_error *err);
  * not exist. Synced by qni_folder_sync(). */
 QN_NODISCARD qn_status qni_file_clone(const char *from, const char *to, qn_error *err);
 QN_NODISCARD qn_status qni_folder_sync(const char *path_inside, qn_error *err);
+
+/* --- a file changed in place -------------------------------------------------------------------
+ */
+
+typedef enum qni_claim {
+    QNI_CLAIM_HELD = 0,  /* nobody else has the file open, and who opens it waits until it is closed
+                          * here, though a minute at most */
+    QNI_CLAIM_IN_USE,    /* somebody has */
+    QNI_CLAIM_IMPOSSIBLE /* it cannot be told on this file system, or for this user */
+} qni_claim;
+qni_claim qni_file_claim(const qni_file *file);
+/* Push n_bytes in before the first byte: all that is there moves up, and what is new reads as
+ * zeros. n_bytes: a multiple of qni_file_insert_unit(). *out_is_done false: not offered here, and
+ * nothing has changed. */
+QN_NODISCARD qn_status qni_file_insert_front(const qni_file *file, int64_t n_bytes,
+                                             bool *out_is_done, qn_error *err);
+int64_t qni_file_insert_unit(const qni_file *file);
 
 /* --- the rest ----------------------------------------------------------------------------------
  */

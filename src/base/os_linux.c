@@ -1,11 +1,13 @@
 /* os_linux.c — the calls that only Linux has. */
-#define _GNU_SOURCE 1 /* copy_file_range, fallocate, sync_file_range, sched_getaffinity */
+#define _GNU_SOURCE \
+    1 /* copy_file_range, fallocate, F_SETLEASE, sync_file_range, sched_getaffinity */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__aarch64__)
@@ -15,6 +17,10 @@
 #include "base/base.h"
 
 #include "base/os_system_internal.h"
+
+#ifndef FALLOC_FL_INSERT_RANGE /* musl names only some */
+#define FALLOC_FL_INSERT_RANGE 0x20
+#endif
 
 int qni_system_preallocate(int fd, int64_t n_bytes)
 {
@@ -49,6 +55,37 @@ qn_status qni_file_copy_range(const qni_file *from, int64_t from_offset, const q
         *out_n_done += n;
     }
     return QN_OK;
+}
+
+qni_claim qni_file_claim(const qni_file *file)
+{
+    if (fcntl(file->fd, F_SETLEASE, F_WRLCK) == 0) {
+        /* who opens the file is not announced: the default answer to that signal ends a process */
+        (void)fcntl(file->fd, F_SETOWN, 0);
+        return QNI_CLAIM_HELD;
+    }
+    return errno == EAGAIN || errno == EBUSY ? QNI_CLAIM_IN_USE : QNI_CLAIM_IMPOSSIBLE;
+}
+
+int64_t qni_file_insert_unit(const qni_file *file)
+{
+    struct statfs info;
+    return fstatfs(file->fd, &info) == 0 && info.f_bsize > 0 ? (int64_t)info.f_bsize : 4096;
+}
+
+qn_status qni_file_insert_front(const qni_file *file, int64_t n_bytes, bool *out_is_done,
+                                qn_error *err)
+{
+    int failed = 0;
+    do {
+        failed = fallocate(file->fd, FALLOC_FL_INSERT_RANGE, 0, (off_t)n_bytes) != 0 ? errno : 0;
+    } while (failed == EINTR);
+    *out_is_done = failed == 0;
+    if (failed == 0 || failed == EOPNOTSUPP || failed == ENOSYS || failed == EINVAL) {
+        return QN_OK;
+    }
+    return qni_fail_errno(err, failed, NULL, "cannot insert %" PRId64 " bytes into %s", n_bytes,
+                          file->path);
 }
 
 void qni_file_write_back(const qni_file *file, int64_t offset, int64_t n_bytes, bool wait)

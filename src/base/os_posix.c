@@ -39,13 +39,14 @@ static int open_retrying(const char *path, int flags, mode_t mode)
     return fd;
 }
 
-qn_status qni_file_open(const char *path, qni_file *out_file, qn_error *err)
+static qn_status open_regular(const char *path, int flags, const char *what, qni_file *out_file,
+                              qn_error *err)
 {
     *out_file = (qni_file)QNI_FILE_CLOSED;
     /* O_NONBLOCK: a FIFO must be an error, not a wait */
-    const int fd = open_retrying(path, O_RDONLY | O_NONBLOCK, 0);
+    const int fd = open_retrying(path, flags | O_NONBLOCK, 0);
     if (fd < 0) {
-        return qni_fail_errno(err, errno, path, "cannot open for reading");
+        return qni_fail_errno(err, errno, path, "cannot open for %s", what);
     }
     struct stat info;
     if (fstat(fd, &info) != 0) {
@@ -63,6 +64,16 @@ qn_status qni_file_open(const char *path, qni_file *out_file, qn_error *err)
     out_file->n_bytes = (int64_t)info.st_size;
     set_path(out_file, path);
     return QN_OK;
+}
+
+qn_status qni_file_open(const char *path, qni_file *out_file, qn_error *err)
+{
+    return open_regular(path, O_RDONLY, "reading", out_file, err);
+}
+
+qn_status qni_file_open_rw(const char *path, qni_file *out_file, qn_error *err)
+{
+    return open_regular(path, O_RDWR, "writing", out_file, err);
 }
 
 void qni_file_close(qni_file *file)
@@ -361,6 +372,27 @@ static void forget_output(qni_output *output)
     *output = (qni_output)QNI_OUTPUT_CLOSED;
 }
 
+/* Through a symbolic link, the file that it points to is replaced, not the link. */
+static char *resolve_link(const char *path, const qn_allocator *allocator)
+{
+    char *real = realpath(path, NULL);
+    if (!real && errno == ENOMEM) {
+        return NULL; /* not knowing, the link itself would be replaced */
+    }
+    char *copy = copy_text(allocator, real ? real : path);
+    free(real);
+    return copy;
+}
+
+qn_status qni_path_resolve(const char *path, const qn_allocator *allocator, char **out_path,
+                           qn_error *err)
+{
+    struct stat info;
+    const bool is_link = lstat(path, &info) == 0 && S_ISLNK(info.st_mode);
+    *out_path = is_link ? resolve_link(path, allocator) : copy_text(allocator, path);
+    return *out_path ? QN_OK : qni_fail_memory(err, strlen(path));
+}
+
 /* A file that exists keeps its permissions when it is replaced; a new one follows the umask. */
 static mode_t output_mode(const char *final_path)
 {
@@ -389,18 +421,6 @@ static qn_status open_output(qni_output *output, int flags, qn_error *err)
     }
     set_path(&output->file, output->final_path);
     return QN_OK;
-}
-
-/* Through a symbolic link, the file that it points to is replaced, not the link. */
-static char *resolve_link(const char *path, const qn_allocator *allocator)
-{
-    char *real = realpath(path, NULL);
-    if (!real && errno == ENOMEM) {
-        return NULL; /* not knowing, the link itself would be replaced */
-    }
-    char *copy = copy_text(allocator, real ? real : path);
-    free(real);
-    return copy;
 }
 
 qn_status qni_output_begin(const char *final_path, const qn_allocator *allocator,
@@ -498,6 +518,15 @@ static int fsync_retrying(int fd)
         failed = fsync(fd);
     } while (failed != 0 && errno == EINTR);
     return failed == 0 ? 0 : errno;
+}
+
+qn_status qni_file_sync(const qni_file *file, qn_error *err)
+{
+    const int failed = fsync_retrying(file->fd);
+    return failed == 0
+               ? QN_OK
+               : fail_in_file(err, qni_fail_errno(err, failed, NULL, "cannot flush it to disk"),
+                              file);
 }
 
 qn_status qni_output_sync(qni_output *output, qn_error *err)

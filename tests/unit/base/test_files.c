@@ -1,46 +1,20 @@
 /* test_files.c — reading, mapping, and replacing files whole. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#define FOLDER "test_files.XXXXXX"
+#include "files_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/base.h"
-
-static char folder[] = "test_files.XXXXXX";
-
-static const char *at(const char *name)
-{
-    static char paths[4][256];
-    static int next = 0;
-    char *path = paths[next++ % 4];
-    (void)snprintf(path, 256, "%s/%s", folder, name);
-    return path;
-}
-
 static void put(const char *path, const char *text)
 {
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
-    assert_int_equal(fclose(f), 0);
+    put_bytes(path, text, strlen(text));
 }
 
 static void holds(const char *path, const char *text)
 {
-    uint8_t *bytes = NULL;
-    int64_t n = 0;
-    assert_int_equal(qni_file_read_all(path, NULL, 1 << 20, &bytes, &n, NULL), QN_OK);
-    assert_int_equal(n, strlen(text));
-    assert_memory_equal(bytes, text, strlen(text));
-    qni_free(NULL, bytes, (size_t)n);
+    holds_bytes(path, text, strlen(text));
 }
 
 static int count_files(void)
@@ -52,20 +26,6 @@ static int count_files(void)
     assert_int_equal(fscanf(p, "%d", &n), 1);
     (void)pclose(p);
     return n;
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    char command[64];
-    (void)snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
 }
 
 static void opens_only_regular_files(void **state)
@@ -327,5 +287,5 @@ int main(void)
         cmocka_unit_test(no_memory_leaves_no_file),
         cmocka_unit_test(files_of_one_model_never_mix),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
