@@ -1,7 +1,8 @@
 /* fuzz_edit.c — a model and edits from the input: whatever they are, what the plan lays out is read
  * back by the strict reader, with the keys and tensors that were left, or the edits are refused.
- * Input: the number of edits; for each a kind, a type and an element type, a name, a new name and a
- * value, each ended by a line feed; the rest is the model, or a small one if it is none. */
+ * Made in place, they leave the data where they are. Input: the number of edits; for each a kind, a
+ * type and an element type, a name, a new name and a value, each ended by a line feed; the rest is
+ * the model, or a small one if it is none. */
 #include <unistd.h>
 
 #include "fuzz.h"
@@ -116,6 +117,58 @@ static void check_plan(const qn_plan *plan)
     free(file);
 }
 
+/* --- in place --------------------------------------------------------------------------------- */
+
+/* The data of an open file and how many tensors there are. */
+static void look(const qn_gguf *gguf, int64_t *out_n_tensors, const uint8_t **out_data,
+                 int64_t *out_n_data)
+{
+    *out_n_tensors = qn_gguf_n_tensors(gguf);
+    *out_data = (const uint8_t *)qn_gguf_bytes(gguf, 0) + qn_gguf_data_offset(gguf);
+    *out_n_data = qn_gguf_n_bytes(gguf) - qn_gguf_data_offset(gguf);
+}
+
+/* `bytes`: the model, which opens. */
+static void check_in_place(const void *bytes, size_t n_bytes, const qn_edit_options *options)
+{
+    static char folder[FUZZ_FOLDER_BYTES];
+    char path[FUZZ_FOLDER_BYTES + 8];
+    qn_gguf_options reading = QN_GGUF_OPTIONS_INIT;
+    qn_edit_result result;
+    qn_gguf *before = NULL;
+    qn_gguf *after = NULL;
+    int64_t n_tensors[2];
+    const uint8_t *data[2];
+    int64_t n_data[2];
+    reading.single_shard = true;
+    if (qn_gguf_parse(bytes, (int64_t)n_bytes, &reading, &before, NULL) != QN_OK) {
+        return; /* it is a safetensors file, or a part that needs the others */
+    }
+    make_folder(folder);
+    (void)snprintf(path, sizeof path, "%s/m", folder);
+    write_file(path, bytes, n_bytes);
+    const qn_status st = qn_edit_in_place(path, options, false, &result, NULL);
+    require(qn_gguf_open(path, &reading, &after, NULL) == QN_OK, "it still opens");
+    if (st == QN_OK) {
+        look(before, &n_tensors[0], &data[0], &n_data[0]);
+        look(after, &n_tensors[1], &data[1], &n_data[1]);
+        require(n_tensors[0] == n_tensors[1] && n_data[0] == n_data[1], "nothing is lost");
+        require(n_data[0] <= 0 || memcmp(data[0], data[1], (size_t)n_data[0]) == 0,
+                "the data stay");
+        require(qn_gguf_data_offset(after) == result.n_header_bytes,
+                "the header is as long as told");
+    } else {
+        require(qn_gguf_n_bytes(after) == (int64_t)n_bytes &&
+                    memcmp(qn_gguf_bytes(after, 0), bytes, n_bytes) == 0,
+                "refused, nothing has changed");
+    }
+    require(qn_edit_check(path, NULL) == QN_OK, "no journal stays");
+    qn_gguf_close(after);
+    qn_gguf_close(before);
+    (void)unlink(path);
+    (void)rmdir(folder);
+}
+
 static void take_warning(void *ctx, qn_log_level level, const char *message)
 {
     (void)ctx;
@@ -136,15 +189,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     options.log = take_warning;
     options.edits = edits;
     options.n_edits = read_edits(&in, edits, texts);
-    if (qn_model_open(file_with(in.at, in.n_left, path, sizeof path), NULL, &model, NULL) !=
+    const void *file = in.at;
+    int64_t n_file = (int64_t)in.n_left;
+    if (qn_model_open(file_with(file, (size_t)n_file, path, sizeof path), NULL, &model, NULL) !=
         QN_OK) {
-        const void *small;
-        int64_t n_small;
-        make_model(&small, &n_small);
-        require(qn_model_open(file_with(small, (size_t)n_small, path, sizeof path), NULL, &model,
+        make_model(&file, &n_file);
+        require(qn_model_open(file_with(file, (size_t)n_file, path, sizeof path), NULL, &model,
                               NULL) == QN_OK,
                 "the small model opens");
     }
+    check_in_place(file, (size_t)n_file, &options);
     if (qn_plan_edit(model, &options, &plan, NULL) == QN_OK) {
         check_plan(plan);
     }

@@ -56,6 +56,21 @@ def imatrix_dat(entries):
     return out + struct.pack("<ii", 3, 8) + b"text.txt"
 
 
+def patch_target():
+    """Journals of edits in place, whose digests the target makes right, and files in each state."""
+    head, inserted, body = b"new head" * 16, b"NEW HEAD" * 12, bytes(range(200))
+    for name, new, n_inserted, file in [
+            ("replace-old", head, 0, b"o" * 128 + body),
+            ("replace-half", head, 0, head[:50] + b"o" * 78 + body),
+            ("insert-old", inserted, 32, b"o" * 64 + body),
+            ("insert-half", inserted, 32, bytes(32) + b"o" * 64 + body),
+            ("insert-done", inserted, 32, inserted + body)]:
+        n_file = len(new) - n_inserted + len(body)
+        journal = b"QNPATCH1" + struct.pack("<QQQ", n_file, n_inserted, len(new)) + bytes(32) + new
+        write("patch", name, b"\x0f" + struct.pack("<H", len(journal)) + journal + file)
+        write("patch", name + "-wrong", b"\x07" + struct.pack("<H", len(journal)) + journal + file[:-1])
+
+
 def model_targets():
     entries = [("blk.0.attn_q.weight", [1.0, 2.0, 3.0, 4.0], [512.0]),
                ("blk.0.ffn_up_exps.weight", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [512.0, 0.0, 7.5])]
@@ -136,6 +151,7 @@ def adapters():
 
 def main():
     model_targets()
+    patch_target()
     adapters()
     inputs = (GOLDENS / "inputs.f32").read_bytes()
     weights = (GOLDENS / "imatrix.f32").read_bytes()

@@ -1,5 +1,5 @@
-/* edit.h — a plan that changes a GGUF model's metadata and the names of its tensors, and copies
- * their bytes. It is run like any other: see quench/model.h. */
+/* edit.h — a GGUF model's metadata and the names of its tensors changed: by a plan that copies its
+ * tensors to a new file and is run like any other (quench/model.h), or in place. */
 #ifndef QUENCH_EDIT_H
 #define QUENCH_EDIT_H
 
@@ -37,10 +37,13 @@ typedef struct qn_edit_options {
     bool keep_split; /* one output file for each input file; else one for all */
     qn_log_fn log;   /* warnings: what a loader will stumble over; may be NULL */
     void *log_ctx;
+    int64_t reserve; /* bytes of metadata for later edits in place, kept in the key quench.reserved,
+                      * a string that loaders pass over; in place: at least so many if the file has
+                      * to grow. 0 to 2^30 */
 } qn_edit_options;
-#define QN_EDIT_OPTIONS_INIT                                      \
-    {                                                             \
-        sizeof(qn_edit_options), NULL, NULL, 0, false, NULL, NULL \
+#define QN_EDIT_OPTIONS_INIT                                         \
+    {                                                                \
+        sizeof(qn_edit_options), NULL, NULL, 0, false, NULL, NULL, 0 \
     }
 
 /** Lay out the model with the edits made. Reads no tensor data; when the plan is run their bytes
@@ -58,6 +61,61 @@ typedef struct qn_edit_options {
  * any thread. Since 0.1. */
 QN_API QN_NODISCARD qn_status qn_plan_edit(const qn_model *model, const qn_edit_options *options,
                                            qn_plan **out_plan, qn_error *err);
+
+/* --- in place ----------------------------------------------------------------------------------
+ */
+
+/** What an edit in place comes to. */
+typedef struct qn_edit_result {
+    int64_t n_header_bytes; /* where the data begin after it */
+    int64_t n_inserted;     /* bytes by which the file grows: its data move up */
+    int64_t n_reserved;     /* bytes that later edits may take without moving anything */
+    bool is_claimed;        /* nobody else had the file open; false: it could not be told */
+} qn_edit_result;
+
+/** Change the file itself: its header is written anew, its data are not touched. Takes time in
+ * proportion to the header, and needs room on the disk for one more.
+ *
+ * The data stay where they are: what an edit frees goes to the key quench.reserved, and what it
+ * needs is taken from there. Where that is not enough, bytes are inserted at the front, which some
+ * file systems can without copying (ext4, XFS). Version, order and offsets stay as they are. One
+ * file is edited, also if it is a part of a split model, whose split keys cannot be edited.
+ *
+ * The new header is put into a journal beside the file, FILE.quench-patch, and synced before the
+ * file is changed; if the process is killed then, qn_edit_recover() ends the edit, and until then
+ * the file may not be readable. Other processes that open the file meanwhile wait for the end, on
+ * Linux; signals are not used for that.
+ *
+ * @param path     a GGUF file; links are followed
+ * @param options  `keep_split` is not used
+ * @param only_look  work out *out_result (is_claimed false) and change nothing
+ * @return QN_OK; QN_ERR_NO_ROOM (nothing can be inserted here: write to a new file);
+ *         QN_ERR_FILE_IN_USE (another process has it open); QN_ERR_PATCH_PENDING;
+ *         QN_ERR_FILE_CHANGED; QN_ERR_UNSUPPORTED (removing a tensor, setting
+ *         general.alignment, a big-endian file: that takes a new file); what qn_plan_edit() and
+ *         qn_gguf_open() return; QN_ERR_IO, QN_ERR_NO_SPACE. Nothing has changed after a failure,
+ *         unless the message says that the edit is to be finished. Threads: one at a time per file.
+ *         Since 0.1. */
+QN_API QN_NODISCARD qn_status qn_edit_in_place(const char *path, const qn_edit_options *options,
+                                               bool only_look, qn_edit_result *out_result,
+                                               qn_error *err);
+
+typedef enum qn_edit_recovery {
+    QN_EDIT_NOTHING_PENDING = 0,
+    QN_EDIT_FINISHED = 1, /* the interrupted edit is made */
+    QN_EDIT_UNDONE = 2    /* it had not begun: the file is as it was before */
+} qn_edit_recovery;
+
+/** Finish an edit in place that was interrupted; a kill during this is no harm either.
+ * @return QN_OK; QN_ERR_STALE_JOURNAL (the journal is damaged or of another file: nothing is
+ *         done); QN_ERR_FILE_IN_USE; QN_ERR_IO, QN_ERR_NO_SPACE, QN_ERR_OUT_OF_MEMORY. Threads: one
+ *         at a time per file. Since 0.1. */
+QN_API QN_NODISCARD qn_status qn_edit_recover(const char *path, qn_edit_recovery *out_recovery,
+                                              qn_error *err);
+
+/** QN_ERR_PATCH_PENDING if an edit of this file in place was interrupted: it may be half changed.
+ * Threads: any thread. Since 0.1. */
+QN_API QN_NODISCARD qn_status qn_edit_check(const char *path, qn_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,233 +1,20 @@
 /* cmd_edit.c — `quench edit`: a model's metadata and tensor names changed. */
+#include "cli/edit_args.h"
+#include "cli/json_out.h"
 #include "cli/plan_run.h"
 #include "quench/edit.h"
 
-#define MAX_FILE_BYTES ((size_t)64 << 20)
-
-typedef struct edit_values {
-    cli_list sets;
-    cli_list set_files;
-    cli_list removals;
-    cli_list renames;
-    cli_list tensor_removals;
-    cli_list tensor_renames;
-    bool keep_split;
-    bool do_resume;
-    bool no_sync;
-    bool is_dry_run;
-    bool want_sha256;
-    bool show_stats;
-} edit_values;
-
-/* The edits and every text that they point to. */
-typedef struct edit_list {
-    qn_edit *edits;
-    cli_text *texts; /* two for each edit: a name, a new name or value */
-    int n;
-} edit_list;
-
-static char *keep_text(cli_text *text, const char *chars, size_t n)
-{
-    cli_text_add(text, "", 0);
-    cli_text_add(text, chars, n);
-    return text->chars;
-}
-
-static int bad_edit(const cli_call *call, const char *option, const char *text, const char *why)
-{
-    cli_text shown = {NULL, 0, 0};
-
-    cli_text_escape(&shown, text, (int64_t)strlen(text), 80);
-    const int status = cli_usage_error(call, "--%s '%s': %s", option, shown.chars, why);
-    cli_text_free(&shown);
-    return status;
-}
-
-/* "A=B": A becomes the edit's name; where B begins. NULL: there is none. */
-static const char *take_name(const char *text, qn_edit *edit, cli_text *kept)
-{
-    const char *equals = strchr(text, '=');
-
-    if (equals == NULL || equals == text) {
-        return NULL;
-    }
-    edit->name = keep_text(kept, text, (size_t)(equals - text));
-    return equals + 1;
-}
-
-/* --- values ------------------------------------------------------------------------------------
- */
-
-static qn_gguf_type type_from_name(const char *name, size_t n)
-{
-    if (n == strlen("str") && memcmp(name, "str", n) == 0) { /* llama-quantize's word */
-        return QN_GGUF_STRING;
-    }
-    for (int type = 0; type < QN_GGUF_TYPE_LIMIT; type++) {
-        const char *known = qn_gguf_type_name((qn_gguf_type)type);
-        if (type != QN_GGUF_ARRAY && strlen(known) == n && memcmp(known, name, n) == 0) {
-            return (qn_gguf_type)type;
-        }
-    }
-    return QN_GGUF_NONE;
-}
-
-/* "TYPE:" or "TYPE[]:" before a value: its length, 0 if there is none. */
-static size_t take_type(const char *text, qn_edit *edit)
-{
-    const char *colon = strchr(text, ':');
-    size_t n = colon != NULL ? (size_t)(colon - text) : 0;
-    const bool is_array = n > 2 && memcmp(text + n - 2, "[]", 2) == 0;
-    const qn_gguf_type type = type_from_name(text, is_array ? n - 2 : n);
-
-    edit->type = edit->elem_type = QN_GGUF_NONE;
-    if (n == 0 || type == QN_GGUF_NONE) {
-        return 0;
-    }
-    edit->type = is_array ? QN_GGUF_ARRAY : type;
-    edit->elem_type = is_array ? type : QN_GGUF_NONE;
-    return n + 1;
-}
-
-static int parse_set(const cli_call *call, const char *text, qn_edit *edit, cli_text *kept)
-{
-    const char *value = take_name(text, edit, kept);
-
-    if (value == NULL) {
-        return bad_edit(call, "set", text, "expected KEY=VALUE or KEY=TYPE:VALUE");
-    }
-    edit->kind = QN_EDIT_SET;
-    edit->text = value + take_type(value, edit);
-    edit->n_text = (int64_t)strlen(edit->text);
-    return CLI_OK;
-}
-
-static int parse_set_file(const cli_call *call, const char *text, qn_edit *edit, cli_text *kept)
-{
-    const char *path = take_name(text, edit, kept);
-
-    if (path == NULL || *path == '\0') {
-        return bad_edit(call, "set-file", text, "expected KEY=FILE");
-    }
-    cli_text_add(&kept[1], "", 0);
-    const int status = cli_read_text(path, MAX_FILE_BYTES, &kept[1]);
-    edit->kind = QN_EDIT_SET;
-    edit->type = QN_GGUF_STRING;
-    edit->text = kept[1].chars != NULL ? kept[1].chars : "";
-    edit->n_text = (int64_t)kept[1].n;
-    return status;
-}
-
-/* --- names -------------------------------------------------------------------------------------
- */
-
-static int parse_removal(const cli_call *call, const char *text, qn_edit *edit, cli_text *kept)
-{
-    (void)kept;
-    edit->kind = QN_EDIT_REMOVE;
-    edit->name = text;
-    return *text != '\0' ? CLI_OK : bad_edit(call, "remove", text, "expected a key");
-}
-
-static int parse_rename(const cli_call *call, const char *text, qn_edit *edit, cli_text *kept)
-{
-    edit->kind = QN_EDIT_RENAME;
-    edit->new_name = take_name(text, edit, kept);
-    return edit->new_name != NULL && *edit->new_name != '\0'
-               ? CLI_OK
-               : bad_edit(call, "rename", text, "expected OLD=NEW");
-}
-
-static int parse_tensor_removal(const cli_call *call, const char *text, qn_edit *edit,
-                                cli_text *kept)
-{
-    (void)kept;
-    edit->kind = QN_EDIT_REMOVE_TENSOR;
-    edit->name = text;
-    return *text != '\0' ? CLI_OK : bad_edit(call, "remove-tensor", text, "expected a name");
-}
-
-static int parse_tensor_rename(const cli_call *call, const char *text, qn_edit *edit,
-                               cli_text *kept)
-{
-    edit->kind = QN_EDIT_RENAME_TENSOR;
-    edit->new_name = take_name(text, edit, kept);
-    return edit->new_name != NULL && *edit->new_name != '\0'
-               ? CLI_OK
-               : bad_edit(call, "rename-tensor", text, "expected OLD=NEW");
-}
-
-/* --- all of them -------------------------------------------------------------------------------
- */
-
-typedef int parse_fn(const cli_call *call, const char *text, qn_edit *edit, cli_text *kept);
-
-static int parse_list(const cli_call *call, const cli_list *list, parse_fn *parse, edit_list *out)
-{
-    int status = CLI_OK;
-
-    for (int i = 0; i < list->n && status == CLI_OK; i++) {
-        qn_edit *edit = &out->edits[out->n];
-        status = parse(call, list->items[i], edit, &out->texts[2 * out->n]);
-        out->n++;
-    }
-    return status;
-}
-
-/* What makes room comes before what takes it. */
-static int parse_edits(const cli_call *call, edit_list *out)
-{
-    const edit_values *v = call->values;
-    const struct {
-        const cli_list *list;
-        parse_fn *parse;
-    } kinds[] = {
-        {&v->removals, parse_removal},
-        {&v->renames, parse_rename},
-        {&v->sets, parse_set},
-        {&v->set_files, parse_set_file},
-        {&v->tensor_removals, parse_tensor_removal},
-        {&v->tensor_renames, parse_tensor_rename},
-    };
-    size_t n = 0;
-    int status = CLI_OK;
-
-    for (int i = 0; i < CLI_COUNT(kinds); i++) {
-        n += (size_t)kinds[i].list->n;
-    }
-    if (n == 0) {
-        return cli_usage_error(call, "nothing to edit: give --set, --remove, --rename or another");
-    }
-    out->edits = cli_alloc(n, sizeof *out->edits);
-    out->texts = cli_alloc(2 * n, sizeof *out->texts);
-    for (int i = 0; i < CLI_COUNT(kinds) && status == CLI_OK; i++) {
-        status = parse_list(call, kinds[i].list, kinds[i].parse, out);
-    }
-    return status;
-}
-
-static void free_edits(edit_list *list)
-{
-    for (int i = 0; i < 2 * list->n; i++) {
-        cli_text_free(&list->texts[i]);
-    }
-    free(list->texts);
-    free(list->edits);
-}
-
 /* A file's text may not take the place of a number. */
-static int check_files(const cli_call *call, const qn_model *model, const edit_list *list)
+static int check_files(const cli_call *call, const qn_gguf *gguf, const edit_list *list)
 {
-    const qn_gguf *gguf = qn_model_metadata(model);
-
     for (int i = 0; i < list->n && gguf != NULL; i++) {
         const char *key = list->edits[i].name;
         const qn_gguf_entry *entry =
             qn_gguf_entry_at(gguf, qn_gguf_find_entry(gguf, key, (int64_t)strlen(key)));
         if (list->texts[2 * i + 1].chars != NULL && entry != NULL &&
             entry->type != QN_GGUF_STRING) {
-            return bad_edit(call, "set-file", key,
-                            "the key is no string; give its value with --set");
+            return edit_args_bad(call, "set-file", key,
+                                 "the key is no string; give its value with --set");
         }
     }
     return CLI_OK;
@@ -267,6 +54,18 @@ static int run_plan(const cli_call *call, const qn_model *model, const plan_view
     return status;
 }
 
+static void set_edits(const cli_call *call, const edit_list *list, qn_edit_options *options)
+{
+    const edit_values *values = call->values;
+
+    options->edits = list->edits;
+    options->n_edits = list->n;
+    options->keep_split = values->keep_split;
+    options->reserve = values->reserve;
+    options->log = cli_log;
+    options->log_ctx = cli_log_ctx(call);
+}
+
 static int plan_and_run(const cli_call *call, const qn_model *model, const edit_list *list,
                         double start_seconds)
 {
@@ -274,16 +73,12 @@ static int plan_and_run(const cli_call *call, const qn_model *model, const edit_
     qn_edit_options options = QN_EDIT_OPTIONS_INIT;
     qn_plan *plan = NULL;
     qn_error err = QN_ERROR_INIT;
-    int status = check_files(call, model, list);
+    int status = check_files(call, qn_model_metadata(model), list);
 
     if (status != CLI_OK) {
         return status;
     }
-    options.edits = list->edits;
-    options.n_edits = list->n;
-    options.keep_split = values->keep_split;
-    options.log = cli_log;
-    options.log_ctx = cli_log_ctx(call);
+    set_edits(call, list, &options);
     if (qn_plan_edit(model, &options, &plan, &err) != QN_OK) {
         if (err.path[0] == '\0') {
             (void)snprintf(err.path, sizeof err.path, "%s", call->args[0]);
@@ -317,20 +112,164 @@ static int open_and_run(const cli_call *call, const edit_list *list, double star
     return status;
 }
 
-static int run(const cli_call *call)
+/* --- in place -----------------------------------------------------------------------------------
+ */
+
+static void show_in_place(const cli_call *call, const qn_edit_result *result)
 {
+    const edit_values *values = call->values;
+    const char *verb = values->is_dry_run ? "would be" : "was";
+    char header[CLI_NUMBER_MAX], grown[CLI_NUMBER_MAX], left[CLI_NUMBER_MAX];
+    cli_text name = {NULL, 0, 0};
+
+    if (call->common.quiet) {
+        return;
+    }
+    cli_text_escape(&name, call->args[0], (int64_t)strlen(call->args[0]), 0);
+    printf("%s: the header of %s bytes %s written in place\n", name.chars,
+           cli_grouped(result->n_header_bytes, header), verb);
+    if (result->n_inserted > 0) {
+        printf("the file %s made %s bytes longer at its front\n", verb,
+               cli_grouped(result->n_inserted, grown));
+    }
+    printf("%s bytes are left for later edits\n", cli_grouped(result->n_reserved, left));
+    cli_text_free(&name);
+}
+
+static int show_in_place_json(const cli_call *call, const qn_edit_result *result)
+{
+    const edit_values *values = call->values;
+    qn_json_writer *json = cli_json_begin(stdout);
+
+    qn_json_begin_object(json);
+    qn_json_member_string(json, "mode", "edit in place");
+    qn_json_member_string(json, "file", call->args[0]);
+    qn_json_member_bool(json, "is_dry_run", values->is_dry_run);
+    qn_json_member_i64(json, "header_bytes", result->n_header_bytes);
+    qn_json_member_i64(json, "inserted_bytes", result->n_inserted);
+    qn_json_member_i64(json, "reserved_bytes", result->n_reserved);
+    qn_json_end_object(json);
+    return cli_json_end(json, stdout, CLI_OK);
+}
+
+/* check_files() for a file that is not open yet. */
+static int check_files_at(const cli_call *call, const edit_list *list)
+{
+    const edit_values *values = call->values;
+    qn_gguf_options options = QN_GGUF_OPTIONS_INIT;
+    qn_gguf *gguf = NULL;
+    qn_error err = QN_ERROR_INIT;
+
+    options.single_shard = true;
+    if (values->set_files.n == 0 || qn_edit_check(call->args[0], &err) != QN_OK) {
+        return CLI_OK; /* the edit says it */
+    }
+    if (qn_gguf_open(call->args[0], &options, &gguf, &err) != QN_OK) {
+        return cli_fail(&err);
+    }
+    const int status = check_files(call, gguf, list);
+    qn_gguf_close(gguf);
+    return status;
+}
+
+static int edit_in_place(const cli_call *call, const edit_list *list)
+{
+    const edit_values *values = call->values;
+    qn_edit_options options = QN_EDIT_OPTIONS_INIT;
+    qn_edit_result result;
+    qn_error err = QN_ERROR_INIT;
+
+    set_edits(call, list, &options);
+    cli_guard_input(call->args[0]);
+    const int checked = check_files_at(call, list);
+    if (checked != CLI_OK) {
+        return checked;
+    }
+    if (qn_edit_in_place(call->args[0], &options, values->is_dry_run, &result, &err) != QN_OK) {
+        return cli_fail(&err);
+    }
+    cli_guard_input(NULL);
+    if (!values->is_dry_run && !result.is_claimed) {
+        cli_log(cli_log_ctx(call), QN_LOG_WARNING,
+                "it cannot be told here whether another process has the file open: one that has "
+                "may see a mixture of old and new");
+    }
+    if (call->common.json) {
+        return show_in_place_json(call, &result);
+    }
+    show_in_place(call, &result);
+    return CLI_OK;
+}
+
+static int recover(const cli_call *call)
+{
+    static const char *const outcomes[] = {"no edit of it was interrupted", "the edit is finished",
+                                           "the edit had not begun: the file is as it was"};
+    qn_edit_recovery recovery;
+    qn_error err = QN_ERROR_INIT;
+    cli_text name = {NULL, 0, 0};
+
+    if (qn_edit_recover(call->args[0], &recovery, &err) != QN_OK) {
+        return cli_fail(&err);
+    }
+    if (!call->common.quiet) {
+        cli_text_escape(&name, call->args[0], (int64_t)strlen(call->args[0]), 0);
+        printf("%s: %s\n", name.chars, outcomes[recovery]);
+        cli_text_free(&name);
+    }
+    return CLI_OK;
+}
+
+/* What is said about outputs means nothing without one. */
+static int check_in_place(const cli_call *call)
+{
+    const edit_values *v = call->values;
+    const struct {
+        bool is_set;
+        const char *name;
+    } others[] = {{v->keep_split, "keep-split"}, {v->do_resume, "resume"},
+                  {v->no_sync, "no-sync"},       {v->want_sha256, "sha256"},
+                  {v->show_stats, "stats"},      {v->is_in_place && v->do_recover, "recover"}};
+    const char *option = v->is_in_place ? "in-place" : "recover";
+
+    for (int i = 0; i < CLI_COUNT(others); i++) {
+        if (others[i].is_set) {
+            return cli_usage_error(call, "--%s: not together with --%s", option, others[i].name);
+        }
+    }
+    return call->n_args == 1 ? CLI_OK : cli_usage_error(call, "--%s: expected one FILE", option);
+}
+
+/* --- the command --------------------------------------------------------------------------------
+ */
+
+static int run_edits(const cli_call *call)
+{
+    const edit_values *values = call->values;
     const double start_seconds = cli_clock_seconds();
     edit_list list = {NULL, NULL, 0};
+    int status = edit_args_parse(call, &list);
 
-    if (call->n_args != 2) {
-        return cli_usage_error(call, "expected IN OUT: the input is never written to");
-    }
-    int status = parse_edits(call, &list);
     if (status == CLI_OK) {
-        status = open_and_run(call, &list, start_seconds);
+        status = values->is_in_place ? edit_in_place(call, &list)
+                                     : open_and_run(call, &list, start_seconds);
     }
-    free_edits(&list);
+    edit_args_free(&list);
     return status;
+}
+
+static int run(const cli_call *call)
+{
+    const edit_values *values = call->values;
+
+    if (values->is_in_place || values->do_recover) {
+        const int status = check_in_place(call);
+        return status != CLI_OK ? status : values->do_recover ? recover(call) : run_edits(call);
+    }
+    if (call->n_args != 2) {
+        return cli_usage_error(call, "expected IN OUT, or --in-place FILE");
+    }
+    return run_edits(call);
 }
 
 #define FIELD(name) .offset = offsetof(edit_values, name)
@@ -338,6 +277,7 @@ static int run(const cli_call *call)
 static const char keys_group[] = "metadata";
 static const char tensors_group[] = "tensors";
 static const char output_group[] = "output";
+static const char place_group[] = "in place";
 
 static const cli_option options[] = {
     {.name = "set",
@@ -388,19 +328,40 @@ static const cli_option options[] = {
      FIELD(want_sha256),
      .help = "print the digest of the output, computed while it is written"},
     PLAN_OPTION_STATS(output_group),
+    {.name = "in-place",
+     .group = place_group,
+     .kind = CLI_FLAG,
+     FIELD(is_in_place),
+     .help = "change FILE itself: only its header is written, which takes as long for any size"},
+    {.name = "reserve",
+     .arg = "SIZE",
+     .group = place_group,
+     .kind = CLI_SIZE,
+     .max = (int64_t)1 << 30,
+     FIELD(reserve),
+     .help =
+         "keep so much of the header free for later edits in place, in the key quench.reserved"},
+    {.name = "recover",
+     .group = place_group,
+     .kind = CLI_FLAG,
+     FIELD(do_recover),
+     .help = "finish an edit of FILE in place that was interrupted; no edits are given"},
 };
 
 const cli_command cli_cmd_edit = {
     .name = "edit",
     .summary = "change a model's metadata and tensor names",
-    .usage = "[OPTIONS] IN OUT",
+    .usage = "[OPTIONS] IN OUT | --in-place FILE | --recover FILE",
     .description =
         "Writes the GGUF model IN to OUT with keys set, renamed or left out, and tensors renamed "
         "or left out. Everything else stays as it is and where it is; tensor data are copied. "
         "Removals are made first, then renames, then values are set, whatever their order on the "
         "command line.\n\n"
         "A split model becomes one file, or with --keep-split as many as it was; its split keys "
-        "follow and cannot be edited.",
+        "follow and cannot be edited.\n\n"
+        "With --in-place only the header of FILE is written: its tensors stay where they are, and "
+        "one file is edited, also if it is a part of a split model. Tensors are not removed in "
+        "place.",
     .options = CLI_OPTIONS(options),
     .takes = CLI_TAKES_THREADS | CLI_TAKES_MEMORY | CLI_TAKES_JSON,
     .n_value_bytes = sizeof(edit_values),

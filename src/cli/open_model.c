@@ -1,5 +1,6 @@
 /* open_model.c — a model opened as the input of a command. */
 #include "cli/cli.h"
+#include "quench/edit.h"
 
 int cli_open_model(const cli_call *call, const char *path, const char *metadata_from,
                    qn_model **out_model)
@@ -11,5 +12,8 @@ int cli_open_model(const cli_call *call, const char *path, const char *metadata_
     options.log_ctx = cli_log_ctx(call);
     options.metadata_from = metadata_from;
     cli_guard_input(path);
-    return qn_model_open(path, &options, out_model, &err) == QN_OK ? CLI_OK : cli_fail(&err);
+    return qn_edit_check(path, &err) == QN_OK &&
+                   qn_model_open(path, &options, out_model, &err) == QN_OK
+               ? CLI_OK
+               : cli_fail(&err);
 }

@@ -1,6 +1,7 @@
 /* view_open.c — which container a file is, and its opener. */
 #include "cli/view.h"
 
+#include "quench/edit.h"
 #include "quench/probe.h"
 
 static qn_file_kind probe(const char *path)
@@ -28,6 +29,10 @@ qn_status view_try_open(const char *path, const view_options *options, model_vie
                         qn_error *err)
 {
     memset(out_view, 0, sizeof *out_view);
+    const qn_status checked = qn_edit_check(path, err);
+    if (checked != QN_OK) {
+        return checked;
+    }
     cli_guard_input(path);
     out_view->path = path;
     const qn_file_kind kind = probe(path);

@@ -44,8 +44,8 @@ static qn_status compare(const qn_gguf *before, const qn_gguf *after,
     return st;
 }
 
-qn_status qni_edit_lint(const qn_gguf *before, const qn_plan *plan, const qn_edit_options *options,
-                        qn_error *err)
+qn_status qni_edit_lint(const qn_gguf *before, const void *header, int64_t n_header,
+                        const qn_edit_options *options, qn_error *err)
 {
     if (options->log == NULL) {
         return QN_OK;
@@ -54,10 +54,8 @@ qn_status qni_edit_lint(const qn_gguf *before, const qn_plan *plan, const qn_edi
     reading.allocator = options->allocator;
     reading.single_shard = true;
     reading.keep_damaged = true; /* the data are not there yet */
-    int64_t n_bytes;
-    const void *header = qn_plan_output_header(plan, 0, &n_bytes);
     qn_gguf *after;
-    QN_TRY(qn_gguf_parse(header, n_bytes, &reading, &after, err));
+    QN_TRY(qn_gguf_parse(header, n_header, &reading, &after, err));
     const qn_status st = compare(before, after, options, err);
     qn_gguf_close(after);
     return st;

@@ -62,18 +62,21 @@ def main():
     for name in ("--faults", "--save", "--quench"):
         parser.add_argument(name, required=True)
     options = parser.parse_args()
-    world = rows.World(options)
+    worlds = [rows.World(options), rows.World(options, on_disk=True)]  # memory is faster, but inserts nothing
     start = time.time()
     try:
         untested = [name for name in rows.quench_commands(options.quench)
                     if not any(row.args[0] == name for row in rows.ROWS)]
         if untested:
-            world.wrong += 1
+            worlds[0].wrong += 1
             print(f"WRONG no row of rows.py runs {untested}")
         for row in rows.ROWS:
             if options.only and not row.name.startswith(options.only):
                 continue
-            world.undisturbed(row)
+            world = worlds[row.inserts]
+            if not world.undisturbed(row):
+                print(f"{row.name}: skipped, this file system inserts nothing")
+                continue
             counts = {}
             plan = [(k, a, "") for k, a in PLAN]
             plan += [(k, a, "+") for k, a in LASTING] if options.mode == "full" else []
@@ -85,9 +88,11 @@ def main():
                 sys.exit(f"{row.name}: the inputs were changed")
             print(f"{row.name}: " + ", ".join(f"{k} {n}" for k, n in counts.items() if n), flush=True)
     finally:
-        world.close()
-    print(f"{world.n_runs} runs in {time.time() - start:.0f} s, {world.wrong} wrong")
-    return 1 if world.wrong else 0
+        for world in worlds:
+            world.close()
+    wrong = sum(world.wrong for world in worlds)
+    print(f"{sum(world.n_runs for world in worlds)} runs in {time.time() - start:.0f} s, {wrong} wrong")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

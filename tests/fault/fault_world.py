@@ -29,12 +29,17 @@ def mount(point, options):
 
 def full_disk(world, row):
     """Ever larger disks until it fits. False: this user may not mount."""
-    n_blocks, n_failed = 1, 0
+    n_blocks = 1
+    if row.changes:  # a disk that holds the file as it is
+        n_blocks = -(-os.path.getsize(os.path.join(world.inputs, row.changes)) // 4096)
+    n_failed = 0
     while True:
         world.clean()
         if not mount(world.out, f"size={4 * n_blocks}k"):
             return False
         try:
+            if row.changes:
+                world.put_changed(row)
             done, _ = world.run(row)
             what = f"disk of {4 * n_blocks} KiB"
             world.judge(row, what, done, goes_on=True)
@@ -52,8 +57,12 @@ def full_disk(world, row):
 
 def read_only(world, row):
     world.clean()
-    is_mounted = mount(world.out, "ro,size=4k")
-    if not is_mounted:
+    is_mounted = mount(world.out, "size=64k")
+    if row.changes:
+        world.put_changed(row)
+    if is_mounted:
+        subprocess.run(["mount", "-o", "remount,ro", world.out], check=True)
+    else:
         if os.geteuid() == 0:
             return False
         os.chmod(world.out, 0o555)
@@ -180,9 +189,9 @@ def main():
     print(f"seed {options.seed}")
     try:
         n_disks = n_folders = 0
-        writing = [row for row in rows.ROWS if row.outputs]
+        writing = [row for row in rows.ROWS if row.outputs and not row.inserts]  # in memory, where nothing is inserted
         for row in rows.ROWS:
-            if row.program == "save":
+            if row.program == "save" or row.inserts:
                 continue
             world.undisturbed(row)
             descriptors(world, row)

@@ -15,11 +15,15 @@ OLD = b"what was there before"
 class Row:
     """One command line. `args`: {in} and {out} are the folders; `outputs`: names under {out}, the first
     shard first; `is_timed`: its standard output differs from run to run; `resumes`: keeps parts when it
-    fails; `loose`: outputs that hold times, which only have to be JSON."""
+    fails; `loose`: outputs that hold times, which only have to be JSON; `changes`: the input that its one
+    output is a copy of, which is changed in place; `inserts`: it is made longer at its front, which not all
+    file systems do."""
 
-    def __init__(self, name, args, outputs=(), is_timed=False, resumes=False, loose=(), program="faults"):
+    def __init__(self, name, args, outputs=(), is_timed=False, resumes=False, loose=(), program="faults", changes=None,
+                 inserts=False):
         self.name, self.args, self.outputs = name, args.split(), list(outputs)
         self.is_timed, self.resumes, self.loose, self.program = is_timed, resumes, set(loose), program
+        self.changes, self.inserts, self.old = changes, inserts, OLD
 
 
 SPLIT = ["o-%05d-of-00003.gguf" % i for i in (1, 2, 3)]
@@ -49,6 +53,10 @@ ROWS = [
         " --rename-tensor output_norm.weight=norm {in}/tiny.gguf {out}/o.gguf", ["o.gguf"], is_timed=True),
     Row("edit-split", "edit --set a=u8:1 --keep-split --sha256 -t 2 {in}/split-00001-of-00002.gguf {out}/o.gguf",
         ["o-%05d-of-00002.gguf" % i for i in (1, 2)], is_timed=True),
+    Row("edit-in-place", "edit --in-place --set general.name=x --remove general.file_type {out}/o.gguf", ["o.gguf"],
+        changes="tiny.gguf"),
+    Row("edit-insert", "edit --in-place --json --set general.note=string:" + 300 * "y" + " {out}/o.gguf", ["o.gguf"],
+        is_timed=True, changes="tiny.gguf", inserts=True),
     Row("verify-folder", "verify {in}/checkpoint"),
     Row("hash", "hash -t 2 {in}/tiny.gguf"),
     Row("hash-json", "hash --json {in}/tiny.safetensors"),
@@ -81,11 +89,11 @@ def quench_commands(quench):
 class World:
     """Folders, programs and the undisturbed result of each row."""
 
-    def __init__(self, options):
+    def __init__(self, options, on_disk=False):
         self.programs = {"faults": str(pathlib.Path(options.faults).resolve()),
                          "save": str(pathlib.Path(options.save).resolve())}
         self.quench = str(pathlib.Path(options.quench).resolve())
-        base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        base = "/dev/shm" if os.access("/dev/shm", os.W_OK) and not on_disk else None
         self.folder = tempfile.mkdtemp(prefix="quench-fault-", dir=base)
         self.inputs = os.path.join(self.folder, "in")
         self.out = os.path.join(self.folder, "out")
@@ -157,6 +165,10 @@ class World:
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, close_fds=False, **more)
         return done, os.path.exists(self.mark)
 
+    def put_changed(self, row):
+        self.had_old = True
+        shutil.copyfile(os.path.join(self.inputs, row.changes), os.path.join(self.out, row.outputs[0]))
+
     def prepare(self, row, with_old):
         """An empty folder of outputs, or one that holds what a run replaces."""
         self.clean()
@@ -164,6 +176,8 @@ class World:
         if row.program == "save":
             done = subprocess.run([self.programs["save"], os.path.join(self.out, "ck"), "1"], env=self.environment)
             assert done.returncode == 0
+        elif row.changes:
+            self.put_changed(row)
         elif with_old:
             for name in row.outputs:
                 pathlib.Path(self.out, name).write_bytes(OLD)
@@ -171,12 +185,16 @@ class World:
     def undisturbed(self, row):
         self.prepare(row, False)
         done, _ = self.run(row)
+        if row.inserts and done.returncode == 1 and b"this file system inserts none" in done.stderr:
+            return False
         if done.returncode != 0:
             sys.exit(f"{row.name}: fails undisturbed: {done.stderr.decode()}")
         row.stdout = done.stdout
         row.expected = {name: pathlib.Path(self.out, name).read_bytes() for name in row.outputs}
         if row.program != "save" and sorted(os.listdir(self.out)) != sorted(row.outputs):
             sys.exit(f"{row.name}: makes {os.listdir(self.out)}, the table says {row.outputs}")
+        row.old = pathlib.Path(self.inputs, row.changes).read_bytes() if row.changes else OLD
+        return True
 
     # --- judging --------------------------------------------------------------------------------
 
@@ -194,7 +212,7 @@ class World:
             data = path.read_bytes() if path.exists() else None
             if data is None:
                 found.append("absent")
-            elif data == OLD:
+            elif data == row.old:
                 found.append("old")
             elif name in row.loose:
                 try:
@@ -206,8 +224,26 @@ class World:
                 found.append("new" if data == row.expected[name] else "broken")
         return found
 
+    def recover(self, row, what, done):
+        """A file that was being changed in place may be half changed, if its journal says so."""
+        path = os.path.join(self.out, row.outputs[0])
+        if not os.path.exists(path + ".quench-patch"):
+            return
+        if done.returncode == 1 and b"--recover" not in done.stderr and "remove" not in what:
+            self.complain(row, what, "a journal stays, and nothing is said of it", done)
+        look = subprocess.run([self.quench, "inspect", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if look.returncode != 1 or b"--recover" not in look.stderr:
+            self.complain(row, what, "the journal is not seen", look)
+        fixed = subprocess.run([self.quench, "edit", "--quiet", "--recover", path], stderr=subprocess.PIPE)
+        if fixed.returncode != 0:
+            self.complain(row, what, "it is not recovered", fixed)
+
     def check_finals(self, row, what, done):
+        if row.changes:
+            self.recover(row, what, done)
         found = self.states(row)
+        if row.changes and found == ["absent"]:
+            self.complain(row, what, "the file is gone", done)
         if "broken" in found:
             self.complain(row, what, f"half-written: {dict(zip(row.outputs, found))}", done)
         if row.outputs == SPLIT and "new" in found and found[0] in ("old", "new") and len(set(found)) > 1:
@@ -253,7 +289,7 @@ class World:
         else:
             if not row.is_timed and done.stdout != row.stdout:
                 self.complain(row, what, "it says done, but its standard output differs", done)
-            if any(state != "new" for state in self.states(row)):
+            if any(state != "new" for state in self.states(row)) or (row.changes and len(os.listdir(self.out)) > 1):
                 self.complain(row, what, f"it says done, but the outputs are {self.states(row)}", done)
         if row.program == "save":
             self.check_save(row, what, done)

@@ -6,13 +6,15 @@ usage: edit_parity.py --command FILE [--demo FILE.gguf] [--rounds N] [--seed N] 
 Models with random keys of every type and random tensors are written with gguf.GGUFWriter, edited by the
 command, and read with gguf.GGUFReader. What must be there is worked out here, from the lists that the
 model was written from: keys in their order with their types and values, tensors in theirs with their bytes. A round
-in three edits what another edit has made. The demo model, if given, is edited once. Exit status 1 on a
-difference.
+in three edits what another edit has made. Where the edits can be made in place they are, in two copies of the model:
+the same keys and tensors must be there, but for quench.reserved, and the data where they were, or farther by what was
+inserted. The demo model, if given, is edited once, and in place. Exit status 1 on a difference.
 """
 import argparse
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -170,6 +172,39 @@ def check(command, args, src, out, keys, tensors):
     return None
 
 
+def read_data(path):
+    """Where the data begin, and all from there on."""
+    offset = GGUFReader(path).data_offset
+    with open(path, "rb") as f:
+        f.seek(offset)
+        return offset, f.read()
+
+
+def check_in_place(command, args, src, out, keys, tensors):
+    """None, or what is wrong with a copy of the model that the edits were made in."""
+    shutil.copyfile(src, out)
+    at, data = read_data(src)
+    flat = [text for pair in args for text in pair]
+    got = subprocess.run([command, "edit", "--json", "--in-place", *flat, out], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True)
+    if got.returncode == 1 and "this file system inserts none" in got.stderr:
+        with open(src, "rb") as f, open(out, "rb") as g:
+            return None if f.read() == g.read() else "refused, and changed"
+    if got.returncode != 0:
+        return got.stderr
+    told = json.loads(got.stdout)
+    if read_data(out) != (at + told["inserted_bytes"], data) or told["header_bytes"] != at + told["inserted_bytes"]:
+        return "the data are not where they were"
+    have_keys, have = read_model(out)
+    spare = [k for k in have_keys if k[0] == "quench.reserved"]
+    want_keys, want = expected(keys, tensors)
+    if [k for k in have_keys if k[0] != "quench.reserved"] != want_keys or have != want:
+        return "keys or tensors differ"
+    if spare != ([("quench.reserved", ["STRING"], " " * told["reserved_bytes"])] if spare else []):
+        return "the bytes kept are %s, told were %d" % (spare, told["reserved_bytes"])
+    return "a journal stays" if os.path.exists(out + ".quench-patch") else None
+
+
 def check_demo(command, demo, work):
     out = os.path.join(work, "demo.gguf")
     got = run(command, [("--set", "general.name=Edited"), ("--remove", "general.license")], demo, out)
@@ -179,7 +214,17 @@ def check_demo(command, demo, work):
     if was != now:
         return "tensors differ"
     want = [(n, t, "Edited" if n == "general.name" else v) for n, t, v in was_keys if n != "general.license"]
-    return None if keys == want else "keys differ"
+    if keys != want:
+        return "keys differ"
+    shutil.copyfile(demo, out)
+    for name in ("a", "b" * 5000, "Edited"):
+        got = subprocess.run([command, "edit", "--quiet", "--in-place", "--set", "general.name=" + name, out],
+                             stderr=subprocess.PIPE, text=True)
+        if got.returncode != 0 and "inserts none" not in got.stderr:
+            return got.stderr
+    keys, now = read_model(out)
+    want = [(n, t, "Edited" if n == "general.name" else v) for n, t, v in was_keys]
+    return None if [k for k in keys if k[0] != "quench.reserved"] == want and now == was else "in place: differs"
 
 
 def main():
@@ -190,7 +235,7 @@ def main():
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--work")
     a = ap.parse_args()
-    n_failed = n_edits = 0
+    n_failed = n_edits = n_in_place = 0
     with tempfile.TemporaryDirectory(dir=a.work) as work:
         src, out, again = (os.path.join(work, n) for n in ("in.gguf", "out.gguf", "again.gguf"))
         for i in range(a.rounds):
@@ -201,6 +246,9 @@ def main():
             if not args:
                 continue
             wrong = check(a.command, args, src, out, keys, tensors)
+            if wrong is None and not any(option == "--remove-tensor" for option, _ in args):
+                wrong = check_in_place(a.command, args, src, again, keys, tensors)
+                n_in_place += 1
             if wrong is None and i % 3 == 0:
                 more, keys, tensors = edit(r, work, keys, tensors)
                 wrong = check(a.command, more, out, again, keys, tensors) if more else None
@@ -213,7 +261,7 @@ def main():
             wrong = check_demo(a.command, a.demo, work)
             n_failed += wrong is not None
             print("demo model:", wrong or "equal")
-    print(f"{a.rounds} models, {n_edits} edits, {n_failed} differ")
+    print(f"{a.rounds} models, {n_edits} edits, {n_in_place} models in place, {n_failed} differ")
     return 1 if n_failed else 0
 
 
