@@ -166,10 +166,14 @@ static qn_status read_fields(const patch_job *job, const uint8_t *bytes, int64_t
 
 /* --- the change ------------------------------------------------------------------------------- */
 
-/* Once the journal is on the disk, and the room is there. */
+/* Once the journal is on the disk, and the room is there. The room is flushed first: a disk that
+ * had the new bytes but not the room for them would hold them in the place of the old. */
 static qn_status write_head(const patch_job *job, const qni_patch *patch, qn_error *err)
 {
-    qn_status st = qni_file_pwrite(&job->file, patch->head, (size_t)patch->n_head, 0, err);
+    qn_status st = patch->n_inserted > 0 ? qni_file_sync(&job->file, err) : QN_OK;
+    if (st == QN_OK) {
+        st = qni_file_pwrite(&job->file, patch->head, (size_t)patch->n_head, 0, err);
+    }
     if (st == QN_OK) {
         st = qni_file_sync(&job->file, err);
     }
