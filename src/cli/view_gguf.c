@@ -119,6 +119,15 @@ static qn_gguf_value value_of(const qn_gguf *gguf, int64_t index, const qn_gguf_
     return value;
 }
 
+/* Spaces that `quench edit` keeps room with. */
+static bool is_reserve(const qn_gguf_entry *entry)
+{
+    static const char key[] = "quench.reserved";
+
+    return entry->type == QN_GGUF_STRING && entry->n_key == (int64_t)strlen(key) &&
+           memcmp(entry->key, key, strlen(key)) == 0;
+}
+
 static void entry_at(const model_view *view, int64_t index, int64_t n_max, cli_text *key,
                      cli_text *type, cli_text *shown)
 {
@@ -129,6 +138,11 @@ static void entry_at(const model_view *view, int64_t index, int64_t n_max, cli_t
     if (entry->type == QN_GGUF_ARRAY) {
         cli_text_printf(type, "%s[]", qn_gguf_type_name(entry->elem_type));
         add_array(shown, &value.as_array, n_max);
+    } else if (is_reserve(entry)) {
+        char number[CLI_NUMBER_MAX];
+        cli_text_printf(type, "%s", qn_gguf_type_name(entry->type));
+        cli_text_printf(shown, "(%s bytes kept for edits in place)",
+                        cli_grouped(value.as_string.n_bytes, number));
     } else {
         cli_text_printf(type, "%s", qn_gguf_type_name(entry->type));
         add_scalar(shown, &value, n_max);
