@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -59,8 +60,10 @@ qn_status qni_file_copy_range(const qni_file *from, int64_t from_offset, const q
 
 qni_claim qni_file_claim(const qni_file *file)
 {
+    /* Who opens the file is announced by a signal: by one that is ignored if nobody asks for it, as
+     * the usual one ends the process, and soon not at all. */
+    (void)fcntl(file->fd, F_SETSIG, SIGURG);
     if (fcntl(file->fd, F_SETLEASE, F_WRLCK) == 0) {
-        /* who opens the file is not announced: the default answer to that signal ends a process */
         (void)fcntl(file->fd, F_SETOWN, 0);
         return QNI_CLAIM_HELD;
     }

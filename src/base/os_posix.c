@@ -44,7 +44,10 @@ static qn_status open_regular(const char *path, int flags, const char *what, qni
 {
     *out_file = (qni_file)QNI_FILE_CLOSED;
     /* O_NONBLOCK: a FIFO must be an error, not a wait */
-    const int fd = open_retrying(path, flags | O_NONBLOCK, 0);
+    int fd = open_retrying(path, flags | O_NONBLOCK, 0);
+    if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        fd = open_retrying(path, flags, 0); /* a regular file that is being changed: wait for it */
+    }
     if (fd < 0) {
         return qni_fail_errno(err, errno, path, "cannot open for %s", what);
     }

@@ -231,22 +231,28 @@ static qn_status claim(const patch_job *job, bool *out_is_claimed, qn_error *err
     return QN_OK;
 }
 
-static qn_status fail_pending(qn_error *err)
+/* An edit that is being made holds the file: opening it waits for the end, which removes the
+ * journal. */
+static qn_status check_pending(const patch_job *job, qn_error *err)
 {
-    return qni_fail(
-        err, QN_ERR_PATCH_PENDING, -1,
-        "an edit of this file in place was interrupted; run quench edit --recover on it "
-        "first");
+    bool is_there;
+    qni_file file;
+    QN_TRY(qni_file_find(job->journal, &is_there, err));
+    if (is_there) {
+        QN_TRY(qni_file_open(job->path, &file, err));
+        qni_file_close(&file);
+        QN_TRY(qni_file_find(job->journal, &is_there, err));
+    }
+    QN_CHECK(
+        !is_there, err, QN_ERR_PATCH_PENDING, -1,
+        "an edit of this file in place was interrupted; run quench edit --recover on it first");
+    return QN_OK;
 }
 
 static qn_status apply(patch_job *job, const qni_patch *patch, bool *out_is_claimed, qn_error *err)
 {
     uint64_t rest;
-    bool is_pending;
-    QN_TRY(qni_file_find(job->journal, &is_pending, err));
-    if (is_pending) {
-        return fail_pending(err);
-    }
+    QN_TRY(check_pending(job, err));
     QN_TRY(qni_file_open_rw(job->path, &job->file, err));
     QN_TRY(claim(job, out_is_claimed, err));
     QN_TRY(check_file(job, patch, err));
@@ -308,6 +314,10 @@ static qn_status recover(patch_job *job, qni_patch_outcome *out_outcome, qn_erro
     }
     QN_TRY(qni_file_open_rw(job->path, &job->file, err));
     QN_TRY(claim(job, &is_claimed, err));
+    QN_TRY(qni_file_find(job->journal, &is_there, err));
+    if (!is_there) { /* its edit was being made, and is done */
+        return QN_OK;
+    }
     QN_TRY(qni_file_read_all(job->journal, job->allocator, INT64_MAX / 2, &bytes, &n_bytes, err));
     qn_status st = read_fields(job, bytes, n_bytes, &patch, &rest, err);
     if (st == QN_OK) {
@@ -334,9 +344,8 @@ qn_status qni_patch_check(const char *path, const qn_allocator *allocator, qn_er
 {
     patch_job job;
     qn_status st = begin_job(path, allocator, &job, err);
-    if (st == QN_OK &&
-        qni_file_exists(job.journal)) { /* what is wrong with the path, its reader says */
-        st = fail_pending(err);
+    if (st == QN_OK && qni_file_exists(job.journal)) { /* what else is wrong, the reader says */
+        st = check_pending(&job, err);
     }
     end_job(&job);
     return st == QN_OK ? QN_OK : qni_fail_path(err, st, path);

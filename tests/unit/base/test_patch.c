@@ -4,7 +4,9 @@
 #include "files_fixture.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { UNIT = 4096, OLD_HEAD = 3 * UNIT, BODY = 200000, N_OLD = OLD_HEAD + BODY };
@@ -251,6 +253,61 @@ static void test_refuses_journals(void **state)
     assert_int_equal(unlink(at("m.quench-patch")), 0);
 }
 
+/* --- beside others ------------------------------------------------------------------------------
+ */
+
+enum { N_CHANGES = 40 };
+
+/* Old to new and back, as often as nobody has the file open. An exit status. */
+static int change_again_and_again(void)
+{
+    const qni_patch there = patch_of(0);
+    const qni_patch back = {old_bytes, OLD_HEAD, 0, N_OLD, qni_hash64(new_head, OLD_HEAD, 0)};
+    bool is_claimed = false;
+    for (int n_done = 0; n_done < N_CHANGES;) {
+        const qni_patch *patch = n_done % 2 == 0 ? &there : &back;
+        const qn_status st = qni_patch_apply(at("m"), patch, NULL, &is_claimed, NULL);
+        if (st != QN_OK && st != QN_ERR_FILE_IN_USE) {
+            return 1;
+        }
+        if (st == QN_OK && !is_claimed) {
+            return 77;
+        }
+        n_done += st == QN_OK;
+    }
+    return 0;
+}
+
+/* Whoever opens the file meanwhile waits: nobody sees a half of it, or a journal. */
+static void test_readers_wait(void **state)
+{
+    (void)state;
+    static uint8_t seen[OLD_HEAD];
+    int status = 0;
+    put_bytes(at("m"), old_bytes, N_OLD);
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(change_again_and_again());
+    }
+    bool is_whole = true;
+    bool is_pending = false;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        qni_file file;
+        is_pending |= qni_patch_check(at("m"), NULL, NULL) != QN_OK;
+        assert_int_equal(qni_file_open(at("m"), &file, NULL), QN_OK);
+        assert_int_equal(qni_file_pread(&file, seen, OLD_HEAD, 0, NULL), QN_OK);
+        qni_file_close(&file);
+        is_whole &= memcmp(seen, old_bytes, OLD_HEAD) == 0 || memcmp(seen, new_head, OLD_HEAD) == 0;
+        (void)poll(NULL, 0, 1); /* leave it to the other for a while */
+    }
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) {
+        skip(); /* a file system without leases */
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_true(is_whole && !is_pending);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_finishes_a_replacement),
         cmocka_unit_test(test_finishes_an_insertion),
         cmocka_unit_test(test_refuses_journals),
+        cmocka_unit_test(test_readers_wait),
     };
     return cmocka_run_group_tests(tests, set_up, remove_folder);
 }
