@@ -20,15 +20,23 @@
 #include "base/os_system_internal.h"
 
 #ifndef FALLOC_FL_INSERT_RANGE /* musl names only some */
-#define FALLOC_FL_INSERT_RANGE 0x20
+#define FALLOC_FL_INSERT_RANGE   0x20
+#define FALLOC_FL_COLLAPSE_RANGE 0x08
 #endif
 
-int qni_system_preallocate(int fd, int64_t n_bytes)
+/* 0, or an errno value. */
+static int allocate(int fd, int mode, int64_t offset, int64_t n_bytes)
 {
     int failed = 0;
     do {
-        failed = n_bytes > 0 && fallocate(fd, 0, 0, (off_t)n_bytes) != 0 ? errno : 0;
+        failed = fallocate(fd, mode, (off_t)offset, (off_t)n_bytes) != 0 ? errno : 0;
     } while (failed == EINTR);
+    return failed;
+}
+
+int qni_system_preallocate(int fd, int64_t n_bytes)
+{
+    const int failed = n_bytes > 0 ? allocate(fd, 0, 0, n_bytes) : 0;
     return failed == EOPNOTSUPP || failed == ENOSYS || failed == EINVAL ? 0 : failed;
 }
 
@@ -79,10 +87,13 @@ int64_t qni_file_insert_unit(const qni_file *file)
 qn_status qni_file_insert_front(const qni_file *file, int64_t n_bytes, bool *out_is_done,
                                 qn_error *err)
 {
-    int failed = 0;
-    do {
-        failed = fallocate(file->fd, FALLOC_FL_INSERT_RANGE, 0, (off_t)n_bytes) != 0 ? errno : 0;
-    } while (failed == EINTR);
+    int failed = allocate(file->fd, FALLOC_FL_INSERT_RANGE, 0, n_bytes);
+    if (failed == 0) { /* what came in is a hole, which a full disk may not let anybody fill */
+        failed = allocate(file->fd, 0, 0, n_bytes);
+        if (failed != 0 && allocate(file->fd, FALLOC_FL_COLLAPSE_RANGE, 0, n_bytes) != 0) {
+            failed = 0; /* it stays: the writing will tell */
+        }
+    }
     *out_is_done = failed == 0;
     if (failed == 0 || failed == EOPNOTSUPP || failed == ENOSYS || failed == EINVAL) {
         return QN_OK;
