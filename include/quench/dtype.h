@@ -76,6 +76,8 @@ typedef struct qn_tensor_info {
     int64_t file_offset; /* first data byte in its file, or -1 */
     int32_t shard;       /* which file of a split model, from 0 */
     const void *data;    /* the data bytes if they are in memory or mapped, else NULL; borrowed */
+    bool is_opaque;      /* its file has a type or a shape that has no counterpart here, and dtype
+                          * and ne only account for the bytes: a row of I8, or of its own type */
 } qn_tensor_info;
 
 /** True for an id that files may use; false for removed, unassigned and out-of-range ids.

@@ -33,10 +33,13 @@ typedef struct qn_model_options {
     bool is_strict;            /* exactly what ggml's reader accepts */
     bool is_single_file;       /* do not pull in the other shards of a split model */
     const char *metadata_from; /* safetensors: take the metadata from this GGUF; may be NULL */
+    bool takes_opaque; /* safetensors: a tensor whose type or shape has no counterpart here is no
+                        * failure, it stands as is_opaque; for looking at bytes, not for converting
+                        */
 } qn_model_options;
-#define QN_MODEL_OPTIONS_INIT                                          \
-    {                                                                  \
-        sizeof(qn_model_options), NULL, NULL, NULL, false, false, NULL \
+#define QN_MODEL_OPTIONS_INIT                                                 \
+    {                                                                         \
+        sizeof(qn_model_options), NULL, NULL, NULL, false, false, NULL, false \
     }
 
 /** Open a model; owns everything it reads of the files' headers, maps nothing of their data.
