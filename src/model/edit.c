@@ -91,7 +91,7 @@ static qn_status lay_out(const void *ctx, int32_t file, qn_gguf_writer *writer, 
     const edit_job *job = ctx;
     if (file == 0) {
         const qn_gguf *gguf = job->model->metadata;
-        QN_TRY(qn_gguf_writer_copy_all(writer, gguf, qni_edit_split_keys, QNI_N_SPLIT_KEYS, err));
+        QN_TRY(qni_edit_copy_keys(gguf, job->options, writer, err));
         QN_TRY(qni_edit_keys(gguf, job->options, writer, err));
         if (job->options->reserve > 0) {
             QN_TRY(

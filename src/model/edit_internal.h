@@ -21,6 +21,9 @@ QN_NODISCARD qn_status qni_edit_read_options(const qn_edit_options *options, qn_
 qn_status qni_edit_blame(const qn_edit *edit, qn_status st, qn_error *err);
 /* A new name for a tensor. */
 QN_NODISCARD qn_status qni_edit_check_name(const char *name, qn_error *err);
+/* Copy all entries but the split keys and those that ggml refuses and an edit takes away. */
+QN_NODISCARD qn_status qni_edit_copy_keys(const qn_gguf *gguf, const qn_edit_options *options,
+                                          qn_gguf_writer *writer, qn_error *err);
 /* Make the edits of keys; the writer holds the entries of `gguf`. */
 QN_NODISCARD qn_status qni_edit_keys(const qn_gguf *gguf, const qn_edit_options *options,
                                      qn_gguf_writer *writer, qn_error *err);

@@ -99,7 +99,8 @@ static qn_status set_key(const key_job *job, int64_t index, qn_gguf_writer *writ
         QN_CHECK(qn_gguf_writer_has(writer, edit->name) &&
                      find_type(job, edit->name, index, &type, &elem_type),
                  err, QN_ERR_KEY_NOT_FOUND, -1,
-                 "it is new; say which type it is to have: KEY=TYPE:VALUE");
+                 "it is new; say which type it is to have, KEY=TYPE:VALUE: u8, i8, u16, i16, u32, "
+                 "i32, u64, i64, f32, f64, bool, string, or one of them with []");
     }
     return qni_edit_set_value(edit, type, elem_type, job->options->allocator, writer, err);
 }
@@ -119,7 +120,10 @@ static qn_status edit_key(const key_job *job, int64_t index, qn_gguf_writer *wri
         return set_key(job, index, writer, err);
     }
     QN_CHECK(qn_gguf_writer_has(writer, edit->name), err, QN_ERR_KEY_NOT_FOUND, -1,
-             "there is no such key; quench inspect lists them");
+             "there is no such key%s",
+             qn_gguf_find_entry(job->gguf, edit->name, (int64_t)strlen(edit->name)) >= 0
+                 ? " any more: an edit before this one removed or renamed it"
+                 : "; quench inspect lists them");
     return edit->kind == QN_EDIT_REMOVE
                ? qn_gguf_writer_remove(writer, edit->name, err)
                : qn_gguf_writer_rename(writer, edit->name, edit->new_name, err);
@@ -156,6 +160,61 @@ static void warn_of_edit(const key_job *job, int64_t index)
         warn(job, "general.alignment is set: all tensors move");
     }
 }
+
+/* --- copying ------------------------------------------------------------------------------------
+ */
+
+/* Is it one of the arrays of arrays, which ggml refuses, that the first edit which names it takes
+ * away or replaces? */
+static bool is_nested_and_goes(const qn_gguf *gguf, const qn_edit_options *options, int64_t index)
+{
+    const qn_edit *edit = &options->edits[index];
+    const qn_gguf_entry *entry =
+        qn_gguf_entry_at(gguf, qn_gguf_find_entry(gguf, edit->name, (int64_t)strlen(edit->name)));
+    const bool takes =
+        edit->kind == QN_EDIT_REMOVE || (edit->kind == QN_EDIT_SET && edit->type != QN_GGUF_NONE);
+    if (!takes || entry == NULL || entry->elem_type != QN_GGUF_ARRAY) {
+        return false;
+    }
+    for (int64_t i = 0; i < index; i++) {
+        if (options->edits[i].kind < QN_EDIT_REMOVE_TENSOR &&
+            strcmp(options->edits[i].name, edit->name) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+qn_status qni_edit_copy_keys(const qn_gguf *gguf, const qn_edit_options *options,
+                             qn_gguf_writer *writer, qn_error *err)
+{
+    const size_t n_bytes = (size_t)(QNI_N_SPLIT_KEYS + options->n_edits) * sizeof(char *);
+    const char **skip = qni_alloc(options->allocator, n_bytes);
+    int64_t n_skip = QNI_N_SPLIT_KEYS;
+    if (skip == NULL) {
+        return qni_fail_memory(err, n_bytes);
+    }
+    memcpy(skip, qni_edit_split_keys, sizeof qni_edit_split_keys);
+    for (int64_t i = 0; i < options->n_edits; i++) {
+        if (is_nested_and_goes(gguf, options, i)) {
+            skip[n_skip++] = options->edits[i].name;
+        }
+    }
+    qn_status st = qn_gguf_writer_copy_all(writer, gguf, skip, n_skip, err);
+    if (st == QN_ERR_STRICT && err != NULL) {
+        const qn_error found = *err;
+        (void)qni_fail(err, st, found.offset, "%.600s; remove or replace it with an edit, too",
+                       found.message);
+    }
+    for (int64_t i = QNI_N_SPLIT_KEYS; i < n_skip && st == QN_OK; i++) {
+        st = qn_gguf_writer_set_u8(writer, skip[i], 0, err); /* for the edit that takes it away */
+    }
+    qni_free(options->allocator, skip, n_bytes);
+    return st;
+}
+
+/* --- all edits ----------------------------------------------------------------------------------
+ */
 
 qn_status qni_edit_keys(const qn_gguf *gguf, const qn_edit_options *options, qn_gguf_writer *writer,
                         qn_error *err)
