@@ -164,9 +164,9 @@ int cli_finish_output(int status);
 
 /* --- signals ---------------------------------------------------------------------------------- */
 
-/* From now on SIGINT and SIGTERM ask the job to stop, the second one ends the program. */
+/* From now on SIGINT, SIGTERM and SIGHUP ask the job to stop, the second one ends the program. */
 void cli_catch_signals(void);
-/* True once SIGINT or SIGTERM came. */
+/* True once one of them came. */
 bool cli_is_interrupted(void);
 /* Name the input that is mapped now, for the message if it is cut short under us; NULL: none. */
 void cli_guard_input(const char *path);
@@ -179,6 +179,8 @@ void cli_guard_input(const char *path);
  * said. */
 int cli_open_model(const cli_call *call, const char *path, const char *metadata_from,
                    qn_model **out_model);
+/* The same for looking at bytes: with tensors whose type has no counterpart here. */
+int cli_open_bytes(const cli_call *call, const char *path, qn_model **out_model);
 
 /* --- text ------------------------------------------------------------------------------------- */
 

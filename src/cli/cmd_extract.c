@@ -193,15 +193,30 @@ static bool is_input(const qn_model *model, const char *out_path)
     return false;
 }
 
+/* An array needs a type and a shape. */
+static int refuse_opaque(const cli_call *call)
+{
+    cli_text shown = {NULL, 0, 0};
+
+    cli_text_escape(&shown, call->args[0], (int64_t)strlen(call->args[0]), 0);
+    cli_text_printf(&shown, ": tensor '");
+    cli_text_escape(&shown, call->args[1], (int64_t)strlen(call->args[1]), 100);
+    cli_error("%s' has a type or shape that has no counterpart here; --raw writes its bytes",
+              shown.chars);
+    cli_text_free(&shown);
+    return CLI_FAILED;
+}
+
 static int run(const cli_call *call)
 {
+    const extract_values *values = call->values;
     qn_model *model = NULL;
 
     if (call->n_args != 3) {
         return cli_usage_error(call, "expected FILE TENSOR OUT");
     }
     const char *name = call->args[1];
-    int status = cli_open_model(call, call->args[0], NULL, &model);
+    int status = cli_open_bytes(call, call->args[0], &model);
     if (status != CLI_OK) {
         return status;
     }
@@ -210,6 +225,8 @@ static int run(const cli_call *call)
         status = no_such_tensor(call, model, name);
     } else if (is_input(model, call->args[2])) {
         status = CLI_FAILED;
+    } else if (qn_model_tensor(model, index)->is_opaque && !values->is_raw) {
+        status = refuse_opaque(call);
     } else {
         status = extract_tensor(call, model, index, call->args[2]);
     }

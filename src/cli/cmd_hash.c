@@ -281,7 +281,7 @@ static int hash_one(const cli_call *call, const char *path, const hash_manifest 
     qn_model *model = NULL;
     hash_result result = {NULL, 0};
 
-    int status = cli_open_model(call, path, NULL, &model);
+    int status = cli_open_bytes(call, path, &model);
     if (status == CLI_OK) {
         status = hash_model(call, path, model, &result);
     }

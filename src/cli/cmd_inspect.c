@@ -282,6 +282,14 @@ static void member_text(qn_json_writer *json, const char *name, const cli_text *
     }
 }
 
+static void member_bytes(qn_json_writer *json, const char *name, const qn_gguf_string *bytes)
+{
+    if (bytes->n_bytes > 0) {
+        qn_json_key(json, name);
+        qn_json_string_bytes(json, bytes->bytes, (size_t)bytes->n_bytes);
+    }
+}
+
 static void tensors_json(const model_view *view, qn_json_writer *json)
 {
     qn_json_key(json, "tensors");
@@ -357,8 +365,8 @@ static void print_json(const model_view *view, const inspect_values *values, qn_
     qn_json_member_string(json, "path", view->path);
     qn_json_member_string(json, "format", view->format);
     member_text(json, "layout", &view->layout);
-    member_text(json, "name", &view->title);
-    member_text(json, "architecture", &view->architecture);
+    member_bytes(json, "name", &view->raw_title);
+    member_bytes(json, "architecture", &view->raw_architecture);
     member_text(json, "file_type", &view->file_type);
     qn_json_member_i64(json, "n_parameters", sums.n_elems);
     qn_json_member_i64(json, "n_tensors", view->n_tensors);

@@ -26,11 +26,23 @@ typedef struct verify_result {
     bool has_checked_values;
     qn_error faults[MAX_FAULTS];
     int n_faults;
-    model_view view; /* open only when the structure is good */
+    bool is_unfinished; /* not all was looked at: an interruption, too little memory */
+    model_view view;    /* open only when the structure is good */
 } verify_result;
+
+/* What failed is the check, and says nothing of the file. */
+static bool is_of_check(qn_status status)
+{
+    return status == QN_ERR_CANCELLED || status == QN_ERR_MEMORY_BUDGET ||
+           status == QN_ERR_OUT_OF_MEMORY || status == QN_ERR_INVALID_ARGUMENT;
+}
 
 static void add_fault(verify_result *result, const qn_error *err)
 {
+    result->is_unfinished = result->is_unfinished || is_of_check(err->status);
+    if (err->status == QN_ERR_CANCELLED) {
+        return; /* said once, at the end */
+    }
     if (result->n_faults < MAX_FAULTS) {
         result->faults[result->n_faults++] = *err;
     }
@@ -84,8 +96,8 @@ static qn_status check_items(const qn_plan *plan, qn_run *run, int64_t *first, q
 }
 
 /* Every bad tensor is a fault; anything else ends the check. One run serves for all stretches, up
- * to a fault, which ends it. False: interrupted. */
-static bool check_plan(const cli_call *call, const qn_plan *plan, verify_result *result)
+ * to a fault, which ends it. */
+static void check_plan(const cli_call *call, const qn_plan *plan, verify_result *result)
 {
     cli_progress progress;
     qn_run_options options;
@@ -109,7 +121,7 @@ static bool check_plan(const cli_call *call, const qn_plan *plan, verify_result 
     }
     qn_run_free(run);
     cli_progress_end(&progress);
-    return !cli_is_interrupted();
+    result->has_checked_values = !result->is_unfinished;
 }
 
 static void warn_unchecked(verify_result *result, const qn_error *err)
@@ -121,12 +133,29 @@ static void warn_unchecked(verify_result *result, const qn_error *err)
     cli_text_free(&text);
 }
 
-/* The format has types and ranks that have no counterpart here: no fault of the file. */
+/* A safetensors file need not be a model: no fault of the file. */
 static bool is_beyond_us(const verify_result *result, qn_status status)
 {
-    return strcmp(result->kind, "safetensors") == 0 &&
-           (status == QN_ERR_UNSUPPORTED_DTYPE || status == QN_ERR_INVALID_SHAPE ||
-            status == QN_ERR_NOT_A_MODEL);
+    return strcmp(result->kind, "safetensors") == 0 && status == QN_ERR_NOT_A_MODEL;
+}
+
+/* Types that have no counterpart here stand as bytes, of which any are fine. */
+static void warn_of_opaque(verify_result *result, const qn_model *model)
+{
+    char text[160];
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < qn_model_n_tensors(model); i++) {
+        const qn_tensor_info *tensor = qn_model_tensor(model, i);
+        n += tensor->is_opaque && tensor->dtype == QN_DTYPE_I8;
+    }
+    if (n > 0) {
+        (void)snprintf(text, sizeof text,
+                       "the values of %" PRId64 " of %" PRId64
+                       " tensors were not checked: their types have no counterpart here",
+                       n, qn_model_n_tensors(model));
+        (void)view_add_warning(&result->view, text);
+    }
 }
 
 static void check_values(const cli_call *call, verify_result *result)
@@ -136,13 +165,15 @@ static void check_values(const cli_call *call, verify_result *result)
     qn_plan *plan = NULL;
     qn_error err = QN_ERROR_INIT;
 
+    options.takes_opaque = true;
     const qn_status status = qn_model_open(result->path, &options, &model, &err);
     if (is_beyond_us(result, status)) {
         warn_unchecked(result, &err);
     } else if (status != QN_OK || qn_plan_read(model, NULL, 0, true, NULL, &plan, &err) != QN_OK) {
         add_fault(result, &err);
     } else {
-        result->has_checked_values = check_plan(call, plan, result);
+        check_plan(call, plan, result);
+        warn_of_opaque(result, model);
     }
     qn_plan_free(plan);
     qn_model_close(model);
@@ -304,6 +335,17 @@ static const char *parts_word(const char *kind)
     return strcmp(kind, "imatrix") == 0 ? "entries" : "tensors";
 }
 
+/* A fault of the file itself. */
+static bool is_bad(const verify_result *result)
+{
+    for (int i = 0; i < result->n_faults; i++) {
+        if (!is_of_check(result->faults[i].status)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void print_result(const cli_call *call, const verify_result *result)
 {
     cli_text path = {NULL, 0, 0};
@@ -319,8 +361,10 @@ static void print_result(const cli_call *call, const verify_result *result)
     for (int64_t i = 0; i < result->view.n_warnings; i++) {
         (void)printf("%s: warning: %s\n", path.chars, result->view.warnings[i].text.chars);
     }
-    if (result->n_faults > 0) {
+    if (is_bad(result)) {
         (void)printf("%s: BAD\n", path.chars);
+    } else if (result->is_unfinished) {
+        (void)printf("%s: not checked to the end\n", path.chars);
     } else {
         (void)printf("%s: ok: %s, %s %s, %s", path.chars, result->kind,
                      cli_grouped(result->n_tensors, number), parts_word(result->kind),
@@ -393,7 +437,8 @@ static void result_json(qn_json_writer *json, const verify_result *result)
     qn_json_begin_object(json);
     qn_json_member_string(json, "path", result->path);
     qn_json_member_string(json, "format", result->kind);
-    qn_json_member_bool(json, "is_ok", result->n_faults == 0);
+    qn_json_member_bool(json, "is_ok", result->n_faults == 0 && !result->is_unfinished);
+    qn_json_member_bool(json, "is_finished", !result->is_unfinished);
     qn_json_member_i64(json, "n_tensors", result->n_tensors);
     qn_json_member_bool(json, "has_checked_values", result->has_checked_values);
     faults_json(json, result);
@@ -416,6 +461,7 @@ static int run(const cli_call *call)
         json = cli_json_begin(stdout);
         qn_json_begin_array(json);
     }
+    int n_done = 0;
     for (int i = 0; i < call->n_args && !cli_is_interrupted(); i++) {
         verify_result result;
         verify_one(call, call->args[i], &result);
@@ -424,14 +470,19 @@ static int run(const cli_call *call)
         } else {
             print_result(call, &result);
         }
-        status = result.n_faults > 0 ? CLI_FAILED : status;
+        status = result.n_faults > 0 || result.is_unfinished ? CLI_FAILED : status;
+        n_done += !result.is_unfinished;
         view_close(&result.view);
     }
     if (json != NULL) {
         qn_json_end_array(json);
         status = cli_json_end(json, stdout, CLI_OK) == CLI_OK ? status : CLI_FAILED;
     }
-    return cli_is_interrupted() ? CLI_FAILED : status;
+    if (cli_is_interrupted() && n_done < call->n_args) {
+        cli_error("interrupted; %d of %d files were checked to the end", n_done, call->n_args);
+        status = CLI_FAILED;
+    }
+    return status;
 }
 
 static const cli_option options[] = {

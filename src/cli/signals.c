@@ -65,10 +65,21 @@ static void catch_signal(int number, void (*handler)(int), int flags)
     (void)sigaction(number, &action, NULL);
 }
 
+/* nohup has it ignored, and means that. */
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 void cli_catch_signals(void)
 {
     catch_signal(SIGINT, on_interrupt, (int)SA_RESETHAND);
     catch_signal(SIGTERM, on_interrupt, (int)SA_RESETHAND);
+    if (!is_ignored(SIGHUP)) {
+        catch_signal(SIGHUP, on_interrupt, (int)SA_RESETHAND);
+    }
     catch_signal(SIGBUS, on_bus_error, 0);
     catch_signal(SIGXFSZ, SIG_IGN, 0); /* a write past the limit of file sizes fails and is told */
 }

@@ -44,6 +44,8 @@ typedef struct model_view {
     cli_text layout;    /* "version 3, little-endian, aligned to 32 bytes" */
     cli_text title;     /* general.name, escaped; empty: none */
     cli_text architecture;
+    qn_gguf_string raw_title; /* the same two as they are; no bytes: none */
+    qn_gguf_string raw_architecture;
     cli_text file_type;
     view_file *files;
     int64_t n_files;

@@ -233,12 +233,10 @@ static void close_gguf(model_view *view)
     qn_gguf_close(view->source);
 }
 
-static void take_text(const qn_gguf *gguf, const char *key, cli_text *text)
+static void take_text(const qn_gguf *gguf, const char *key, cli_text *text, qn_gguf_string *raw)
 {
-    qn_gguf_string value;
-
-    if (qn_gguf_get_string(gguf, key, &value, NULL) == QN_OK) {
-        cli_text_escape(text, value.bytes, value.n_bytes, 100);
+    if (qn_gguf_get_string(gguf, key, raw, NULL) == QN_OK) {
+        cli_text_escape(text, raw->bytes, raw->n_bytes, 100);
     }
 }
 
@@ -319,8 +317,8 @@ qn_status view_open_gguf(const char *path, const view_options *options, model_vi
     cli_text_printf(&out_view->layout, "GGUF version %u, %s-endian, aligned to %" PRId64 " bytes",
                     qn_gguf_version(gguf), qn_gguf_is_big_endian(gguf) ? "big" : "little",
                     qn_gguf_alignment(gguf));
-    take_text(gguf, "general.name", &out_view->title);
-    take_text(gguf, "general.architecture", &out_view->architecture);
+    take_text(gguf, "general.name", &out_view->title, &out_view->raw_title);
+    take_text(gguf, "general.architecture", &out_view->architecture, &out_view->raw_architecture);
     take_file_type(gguf, &out_view->file_type);
     take_files(out_view);
     return take_warnings(out_view, options->is_deep, err);

@@ -129,8 +129,8 @@ void qni_journal_record(qn_run *run, int64_t item, uint64_t digest)
 static qn_status refuse_stale(const qni_journal *journal, const char *why, qn_error *err)
 {
     const qn_status st = qni_fail(err, QN_ERR_STALE_JOURNAL, -1,
-                                  "the partial output cannot be continued: %s; start over without "
-                                  "resuming, or remove this journal",
+                                  "the partial output cannot be continued: %s; remove this journal "
+                                  "and the .quench-part files beside it to start over",
                                   why);
     return qni_fail_path(err, st, journal->path);
 }

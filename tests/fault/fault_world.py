@@ -131,10 +131,10 @@ class Slow:
 
 
 def signals(world, slow, draw):
-    """SIGINT and SIGTERM: it stops and cleans up. Stops and continuations: not noticed."""
-    counts = {signal.SIGINT: 0, signal.SIGTERM: 0}
+    """SIGINT, SIGTERM and SIGHUP: it stops and cleans up. Stops and continuations: not noticed."""
+    counts = {signal.SIGINT: 0, signal.SIGTERM: 0, signal.SIGHUP: 0}
     for i in range(N_SIGNALS):
-        number = signal.SIGINT if i % 2 else signal.SIGTERM
+        number = list(counts)[i % 3]
         world.prepare(slow.row, with_old=i % 3 == 0)
         job = slow.start()
         time.sleep(0.01 + draw.random() * slow.seconds)
@@ -156,6 +156,29 @@ def signals(world, slow, draw):
         if slow.end(job, "stopped and continued").returncode != 0:
             world.complain(slow.row, "stopped and continued", "should not have been noticed")
     return counts
+
+
+def stopped_verify(world, draw):
+    """A check that is interrupted says neither good nor bad. How many were."""
+    import make_fixtures as m
+    path = os.path.join(world.folder, "zeros.gguf")
+    head = m.gguf([("general.architecture", m.STRING, "llama")], [("a.weight", m.TYPE_F16, (256, 1 << 19), b"")])
+    pathlib.Path(path).write_bytes(head)
+    os.truncate(path, len(head) + (256 << 20))
+    n_stopped = 0
+    for i in range(N_SIGNALS):
+        job = subprocess.Popen([world.quench, "verify", "-t", "1", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.005 + 0.06 * draw.random())
+        job.send_signal(signal.SIGINT)
+        out, err = job.communicate(timeout=120)
+        is_whole = job.returncode == 0 and b": ok:" in out
+        is_stopped = job.returncode == 1 and b": ok:" not in out and b"BAD" not in out and b"interrupted" in err
+        n_stopped += is_stopped
+        if not is_whole and not is_stopped and job.returncode != -signal.SIGINT:
+            world.wrong += 1
+            print("WRONG an interrupted verify:", job.returncode, out.decode(), err.decode())
+    os.unlink(path)
+    return n_stopped
 
 
 def shrinking(world, slow, draw):
@@ -201,6 +224,7 @@ def main():
             n_folders += read_only(world, row)
         slow = Slow(world)
         counts = signals(world, slow, draw)
+        n_verify = stopped_verify(world, draw)
         n_cut = shrinking(world, slow, draw)
         if world.digest_inputs() != world.input_digest:
             world.wrong += 1
@@ -211,6 +235,7 @@ def main():
           + ("" if n_disks else " (not tried: no leave to mount)"))
     print("stopped by", ", ".join(f"{k.name} {v}" for k, v in counts.items()), f"of {N_SIGNALS};",
           f"{n_cut} of {N_SIGNALS} runs on inputs that were cut failed, all with a message")
+    print(f"{n_verify} of {N_SIGNALS} checks were interrupted")
     print(f"{world.n_runs} runs, {world.wrong} wrong")
     return 1 if world.wrong else 0
 
