@@ -232,9 +232,10 @@ qn_status qn_checkpoint_find(const char *folder, char *out_path, size_t n_out, q
         }
     }
     out_path[0] = '\0';
-    const qn_status st = qni_fail(err, QN_ERR_INVALID_TRAINER_STATE, -1,
-                                  "no complete save: there is no " QN_CHECKPOINT_STATE
-                                  " in the folder or in its prev/");
+    const qn_status st =
+        qni_fail(err, QN_ERR_INVALID_TRAINER_STATE, -1, "no complete save: there is no %s",
+                 qni_file_exists(folder) ? QN_CHECKPOINT_STATE " in the folder or in its prev/"
+                                         : "such folder");
     return qni_fail_path(err, st, folder);
 }
 

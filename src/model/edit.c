@@ -132,8 +132,8 @@ static qn_status fill_plan(const edit_job *job, qn_plan *plan, qn_error *err)
 static qn_status make_plan(edit_job *job, qn_plan **out_plan, qn_error *err)
 {
     QN_TRY(edit_tensors(job, err));
-    QN_TRY(qni_plan_new(job->options->allocator, job->n_left, job->n_left, job->n_files, out_plan,
-                        err));
+    QN_TRY(qni_plan_new(job->model, job->options->allocator, job->n_left, job->n_left, job->n_files,
+                        out_plan, err));
     qn_status st = fill_plan(job, *out_plan, err);
     if (st == QN_OK) {
         int64_t n_header;

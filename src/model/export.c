@@ -259,7 +259,7 @@ static qn_status make_plan(export_job *job, qn_plan **out_plan, qn_error *err)
 {
     QN_TRY(choose(job, err));
     QN_TRY(assign_files(job, err));
-    QN_TRY(qni_plan_new(job->options->allocator, job->model->n_tensors, job->n_outputs,
+    QN_TRY(qni_plan_new(job->model, job->options->allocator, job->model->n_tensors, job->n_outputs,
                         job->n_files, out_plan, err));
     const qn_status st = fill_plan(job, *out_plan, err);
     if (st != QN_OK) {

@@ -18,14 +18,15 @@ static void *array_in(qn_plan *plan, int64_t n, size_t elem_bytes)
     return array;
 }
 
-qn_status qni_plan_new(const qn_allocator *allocator, int64_t n_items, int64_t n_tensors,
-                       int32_t n_files, qn_plan **out_plan, qn_error *err)
+qn_status qni_plan_new(const qn_model *model, const qn_allocator *allocator, int64_t n_items,
+                       int64_t n_tensors, int32_t n_files, qn_plan **out_plan, qn_error *err)
 {
     *out_plan = NULL;
     qn_plan *plan = qni_alloc_zeroed(allocator, sizeof *plan);
     if (plan == NULL) {
         return qni_fail_memory(err, sizeof *plan);
     }
+    plan->model = model;
     plan->allocator = allocator;
     plan->arena.allocator = allocator;
     plan->items = array_in(plan, n_items, sizeof *plan->items);

@@ -52,6 +52,7 @@ typedef enum qni_naming {
 } qni_naming;
 
 struct qn_plan {
+    const qn_model *model; /* no output replaces its files, also where no item reads them */
     const qn_allocator *allocator;
     qni_arena arena;
     qni_naming naming;
@@ -67,9 +68,9 @@ struct qn_plan {
 };
 
 /* Room for so many items, output tensors and files is made here; more are refused. */
-QN_NODISCARD qn_status qni_plan_new(const qn_allocator *allocator, int64_t n_items,
-                                    int64_t n_tensors, int32_t n_files, qn_plan **out_plan,
-                                    qn_error *err);
+QN_NODISCARD qn_status qni_plan_new(const qn_model *model, const qn_allocator *allocator,
+                                    int64_t n_items, int64_t n_tensors, int32_t n_files,
+                                    qn_plan **out_plan, qn_error *err);
 
 /* Add an output file laid out by the writer, whose header bytes are copied, and its tensors. */
 QN_NODISCARD qn_status qni_plan_add_file(qn_plan *plan, qn_gguf_writer *writer, qn_error *err);

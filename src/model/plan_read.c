@@ -21,7 +21,7 @@ qn_status qn_plan_read(const qn_model *model, const int64_t *tensors, int64_t n_
     QN_CHECK(n_tensors >= 0, err, QN_ERR_INVALID_ARGUMENT, -1, "%" PRId64 " tensors", n_tensors);
     const int64_t n = tensors != NULL ? n_tensors : qn_model_n_tensors(model);
     qn_plan *plan = NULL;
-    QN_TRY(qni_plan_new(allocator, n, n, 0, &plan, err));
+    QN_TRY(qni_plan_new(model, allocator, n, n, 0, &plan, err));
     qn_status st = QN_OK;
     for (int64_t i = 0; i < n; i++) {
         const int64_t index = tensors != NULL ? tensors[i] : i;

@@ -270,8 +270,8 @@ static qn_status make_plan(qni_quantize_job *job, qn_plan **out_plan, qn_error *
     QN_TRY(qni_quantize_gather(job, err));
     QN_TRY(choose_types(job, err));
     QN_TRY(assign_files(job, err));
-    QN_TRY(qni_plan_new(job->options->allocator, job->n_tensors, job->n_tensors, job->n_files,
-                        out_plan, err));
+    QN_TRY(qni_plan_new(job->model, job->options->allocator, job->n_tensors, job->n_tensors,
+                        job->n_files, out_plan, err));
     const qn_status st = fill_plan(job, *out_plan, err);
     if (st != QN_OK) {
         qn_plan_free(*out_plan);

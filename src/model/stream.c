@@ -221,7 +221,8 @@ static qn_status check_model(const qn_model *model, const char *path, qn_error *
 
 static qn_status check_output_path(const qn_run *run, const char *path, qn_error *err)
 {
-    const qn_model *last = NULL;
+    const qn_model *last = run->plan->model;
+    QN_TRY(check_model(last, path, err));
     for (int64_t i = 0; i < run->plan->n_items; i++) {
         const qn_model *model = run->plan->items[i].inputs[0].model;
         if (model != last) {
@@ -366,6 +367,8 @@ static qn_status begin(qn_run *run, const char *out_path, qn_error *err)
     if (run->tasks == NULL) {
         return qni_fail_memory(err, n_tasks);
     }
+    QN_CHECK(out_path == NULL || out_path[0] != '\0', err, QN_ERR_INVALID_ARGUMENT, -1,
+             "the name of the output is empty");
     QN_TRY(check_order(run, err));
     QN_TRY(qni_report_new(run, err));
     if (wants_order(&run->options) || qni_report_has_merge(run->plan)) {
