@@ -42,6 +42,8 @@ qn_status view_try_open(const char *path, const view_options *options, model_vie
     for (int64_t i = 0; i < out_view->n_files && status == QN_OK; i++) {
         if (out_view->files[i].n_file_bytes < 0) {
             status = cli_set_error(err, QN_ERR_IO, "cannot ask for the size of a file");
+        } else {
+            status = qn_edit_check(out_view->files[i].path, err);
         }
     }
     if (status != QN_OK) {

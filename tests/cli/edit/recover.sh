@@ -11,3 +11,8 @@ try edit --recover m.gguf
 try edit --recover --in-place m.gguf
 cmp m.gguf "$FIXTURES/tiny.gguf"
 ls
+# Nor a model of which one part is half edited.
+cp "$FIXTURES"/split-0000?-of-00002.gguf . && printf junk > split-00002-of-00002.gguf.quench-patch
+try inspect split-00001-of-00002.gguf
+try hash split-00001-of-00002.gguf
+try extract split-00001-of-00002.gguf token_embd.weight x.npy
