@@ -477,6 +477,7 @@ QNI_INLINE qn_status read_info(parse *ps, bool is_fill, bool is_big_endian, int6
     info->dtype = (qn_dtype)(int32_t)qni_load_u32(type, is_big_endian);
     info->shard = 0;
     info->data = NULL;
+    info->is_opaque = false;
     /* an offset of 2^63 or more lies outside every file: placing will say so */
     const uint64_t offset = qni_load_u64(type + 4, is_big_endian);
     info->file_offset = offset <= INT64_MAX ? (int64_t)offset : INT64_MAX;
