@@ -46,6 +46,7 @@ def kill_loop(world, row, n_kills, draw):
         err = job.communicate()[1]
         done = subprocess.CompletedProcess([], job.returncode, b"", err)
         n_killed += job.returncode == -9
+        seconds *= 1.02 if job.returncode == -9 else 0.95  # other work beside it makes runs longer and shorter
         if job.returncode not in (0, -9):
             world.complain(row, "kill", "neither done nor killed", done)
         elif row.program == "save":
